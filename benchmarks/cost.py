@@ -136,11 +136,12 @@ def crawl(
     archived: bool = False,
     tree: Path = ROOT,
     settings: Mapping[str, str] | None = None,
+    hosts: int = HOSTS,
 ) -> dict[str, Any]:
     """Crawl the whole web once, with the embedded Postgres in `database` and the code in `tree`."""
     seeds = folder / "seeds.txt"
     meter = folder / "meter.json"
-    seeds.write_text("\n".join(f"http://127.0.1.{n}:{port}/" for n in range(1, HOSTS + 1)))
+    seeds.write_text("\n".join(f"http://127.0.1.{n}:{port}/" for n in range(1, hosts + 1)))
     more = {
         "CRAWL_DIR": folder,
         "DATABASE_URL": url,

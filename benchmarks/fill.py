@@ -1,6 +1,6 @@
 """Fills a database with a crawl of any size.
 
-    python -m benchmarks.fill --urls 1e6 --hosts 1e5 (--dir FOLDER | --database URL)
+    python -m benchmarks.fill --urls 1e6 --hosts 1e5 [--states] (--dir FOLDER | --database URL)
 
 FOLDER holds an embedded Postgres, made if need be. The rows are those that the frontier would have
 written itself (see `madeup`), so it continues from them as from its own. The user must be a
@@ -38,6 +38,7 @@ def fill(
     links: int = 8,
     seed: int = 1,
     asleep: bool = False,
+    states_kept: bool = False,
 ) -> Maker:
     """Make the tables if need be and a new crawl in them.
 
@@ -70,6 +71,7 @@ def fill(
         first_id=cursor.fetchone()[0],
         links=links,
         asleep=asleep,
+        states_kept=states_kept,
     )
     indexes = _without_indexes(cursor)
     for _ in maker.hosts(hosts, urls):
@@ -126,6 +128,9 @@ def main() -> int:
     parser.add_argument("--hosts", type=float, default=1e5)
     parser.add_argument("--crawl", default="growth")
     parser.add_argument("--links", type=int, default=8, help="stored links per page")
+    parser.add_argument(
+        "--states", action="store_true", help="also what tells changes; prints what a row takes"
+    )
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--dir", type=Path)
     target.add_argument("--database")
@@ -133,12 +138,32 @@ def main() -> int:
     with ExitStack() as stack:
         dsn = given.database or stack.enter_context(EmbeddedPostgres(given.dir)).start()
         started = time.monotonic()
-        maker = fill(dsn, given.crawl, int(given.urls), hosts=int(given.hosts), links=given.links)
+        maker = fill(
+            dsn,
+            given.crawl,
+            int(given.urls),
+            hosts=int(given.hosts),
+            links=given.links,
+            states_kept=given.states,
+        )
         print(
             f"{sum(maker.states.values())} URLs on {int(given.hosts)} hosts in "
             f"{time.monotonic() - started:.0f} s"
         )
+        if given.states:
+            print_sizes(dsn)
     return 0
+
+
+def print_sizes(dsn: str) -> None:
+    """What a row of each table of changes takes, with its indexes."""
+    database = Database(dsn)
+    for table in ("page_state", "host_text", "host_hint", "url", "page", "page_version"):
+        ((rows, size),) = database.run_script(
+            f"select count(*), pg_total_relation_size('crawlproj.{table}') from crawlproj.{table}"
+        )
+        print(f"{table:<14} {rows:>9} rows, {size / max(rows, 1):>6.0f} bytes each")
+    database.close()
 
 
 if __name__ == "__main__":

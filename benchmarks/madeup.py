@@ -28,9 +28,12 @@ COLUMNS = {
     "crawl_host": "crawl host name stage ready retry revisit pages bytes",
     "url": "id crawl host canonical state lane rank depth score parent hops visit tries status why "
     "first_seen last_visit"
-    " last_change next_visit interval_s etag body_digest block_digest moved_to",
+    " last_change next_visit interval_s etag body_digest block_digest moved_to rate_a rate_b",
     "page": "url at title content_type charset declared_language length noindex noarchive elapsed_s",
     "page_version": "url at status body_digest block_digest length",
+    "page_state": "url state modified_at fresh_until",
+    "host_text": "crawl host noise",
+    "host_hint": "host hint changed_said changed_unsaid same_said same_unsaid",
     "page_links": "url known known_kinds known_texts other other_kinds other_texts",
 }
 """Tables and the columns that are given, in an order that keeps every reference."""
@@ -55,6 +58,10 @@ ENDS = {
     State.FORBIDDEN: (0, "robots", 0),
 }
 """Status, reason and tries of URLs that were visited."""
+STATE_BYTES = 1_200
+"""Of what is kept of a page to tell changes: that of a news page of 48 KB."""
+NOISE_BYTES = 400
+HINTS = ("etag", "modified", "expires")
 TITLES = (
     "Read more",
     "News of the day",
@@ -94,6 +101,8 @@ class Maker:
     first_id: int = 1
     links: int = 8
     order: str = "best"
+    states_kept: bool = False
+    """Also what tells changes of pages and hosts, which is most of all bytes."""
     asleep: bool = False
     """All is visited and nothing due for a day: URLs that lie beside those a crawl works on."""
     rows: dict[str, list[str]] = field(default_factory=lambda: {table: [] for table in COLUMNS})
@@ -166,6 +175,11 @@ class Maker:
                 at,
                 (self.now + timedelta(days=1)).isoformat(),
             )
+        if self.states_kept:
+            noise = f"\\\\x{chance.randbytes(NOISE_BYTES).hex()}"
+            self._put("host_text", self.crawl, host, noise)
+            for hint in HINTS:
+                self._put("host_hint", host, hint, 1, 2, 3, 4)
         offer = self._urls(chance, host, f"https://{name}", count=urls, visited=stage == 2)
         self.pages += offer.pages
         offers = offer.ready, offer.retry, offer.revisit, offer.pages, offer.pages * RECEIVED
@@ -233,7 +247,7 @@ class Maker:
                 0,
                 "redirects" if state is State.IGNORED else "",
                 seen,
-                *[None] * 8,
+                *[None] * 10,
             )
         status, why, tries = ENDS[state]
         days = {State.WAITING: 30, State.RETRY: 0.2, State.GONE: 60, State.FORBIDDEN: 30}.get(state)
@@ -268,6 +282,8 @@ class Maker:
             digest,
             digest,
             moved_to,
+            chance.uniform(0.5, 10) if read else None,
+            chance.uniform(1e5, 1e7) if read else None,
         )
 
     def _page(
@@ -287,6 +303,9 @@ class Maker:
             0.2,
         )
         self._put("page_version", id_, at, 200, digest, digest, RECEIVED)
+        if self.states_kept:
+            state = f"\\\\x{chance.randbytes(STATE_BYTES).hex()}"
+            self._put("page_state", id_, state, at, at)
         known = chance.sample(ids, min(self.links, len(ids)))
         texts = "\\n".join(chance.choice(TITLES) for _ in known)
         other = "\\n".join(f"https://elsewhere{chance.randint(1, 999)}.example/" for _ in range(2))

@@ -47,12 +47,14 @@ from crawlproj.frontier.base import (
     PageText,
     RobotsRow,
     ServerHints,
+    SourceNote,
     State,
     Ticket,
 )
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.scheduling.crawl_stats import CrawlStats
 from crawlproj.scheduling.revisit_budget import RevisitBudget
+from crawlproj.scheduling.source_watch import SourceWatch
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 
 EXPLAIN = "explain (analyze, costs off, timing off, summary off, format json) "
@@ -351,7 +353,9 @@ STATES = """
 insert into page_state (url, state, listed_at) select id, 'state', now() from url order by id limit 50000;
 insert into host_text (crawl, host, noise) select (select min(crawl) from url), id, 'noise' from host order by id limit 10000;
 insert into host_hint (host, hint) select id, 'etag' from host;
-analyze page_state; analyze host_text; analyze host_hint;
+insert into source (url, crawl, site, kind, first_visit, last_visit) select id, crawl, 'example', 'feed', now(), now()
+from url order by id limit 20000;
+analyze page_state; analyze host_text; analyze host_hint; analyze source;
 """
 """What was learned of other pages and hosts."""
 
@@ -376,6 +380,7 @@ def _learn_changes(db: Database, frontier: PostgresFrontier, work: Round) -> Non
             page_state=b"state",
             hints=ServerHints(now, now),
             hints_met=(("etag", True), ("modified", False)),
+            source_note=SourceNote("hub", "example", new_links=number % 3),
         )
         for number, ticket in enumerate(tickets)
     ]
@@ -391,10 +396,26 @@ def _learn_changes(db: Database, frontier: PostgresFrontier, work: Round) -> Non
     names = sorted({ticket.host for ticket in tickets})
     texts = {name: HostText(b"noise", b"probe") for name in names}
     listed = {ticket.id: now for ticket in tickets}
-    frontier.commit(Batch(ends, heirs, texts=texts, listed=listed), "watched")
+    hot = [NewUrl(t.id, t.url, t.host, t.depth, 1.5, published=now) for t in work.tickets[:3000]]
+    frontier.commit(Batch(ends, [*heirs, *hot], texts=texts, listed=listed), "watched")
     frontier.get_host_texts(names)
     RevisitBudget(frontier, lambda numbers, age_s, source: (1.0, 0.0)).take_turn((1.1, 0.9))
     RevisitBudget(frontier, lambda numbers, age_s, source: (1.0, 0.0), Ticking()).take_turn((1, 1))
+    db.run_script(SOURCES)
+    SourceWatch(frontier, 6.0, Ticking()).look_at_all()
+
+
+SOURCES = """
+insert into source (url, crawl, site, kind, first_visit, last_visit, visits, entries, new_links, last_new, gap_s)
+select id, crawl, 's' || id % 5000, case when id % 3 = 0 then 'sitemap index' else 'feed' end, now() - interval '20 days', now(), 99, 10, 50,
+    now() - make_interval(hours => (id % 40)::int + 1), 3600
+from url where id > 0 order by id limit 20000 on conflict do nothing;
+insert into page_links (url, known, known_kinds, known_texts, other, other_kinds, other_texts)
+select s.url, array(select id from url where visit > 0 limit 100), '', '', '', '', '' from source s where s.kind = 'sitemap index' limit 50
+on conflict (url) do update set known = excluded.known;
+analyze source;
+"""
+"""Sources, some of them silent."""
 
 
 class Ticking:

@@ -225,6 +225,13 @@ def parse_beta(value: object) -> float:
     return number
 
 
+def parse_silence(value: object) -> float:
+    number = parse_number(value)
+    if 0 < number < 2:
+        raise ValueError("0, or a number from 2 on")
+    return number
+
+
 def parse_target(value: object) -> float:
     number = parse_number(value)
     if number > 1:
@@ -327,6 +334,10 @@ class Config:
     source_bounds: Bounds
     source_rest: timedelta
     """SOURCE_MIN: start requests that were visited so recently are not asked again."""
+    source_old: timedelta
+    """SOURCE_OLD: what was published longer ago goes to backfill; 0: nothing does."""
+    source_silence: float
+    """After so many times its usual gap a source is silent; 0: nobody looks."""
     revisit: RevisitSettings
     """The policy, with the bounds of pages and of sources."""
     revisit_filter: frozenset[str]
@@ -453,6 +464,8 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         bounds=bounds,
         source_bounds=source_bounds,
         source_rest=source_rest,
+        source_old=read("SOURCE_OLD", parse_duration),
+        source_silence=read("SOURCE_SILENCE", parse_silence),
         revisit=_revisit_settings(read, bounds, source_bounds),
         revisit_filter=read("REVISIT_FILTER", parse_kinds),
         revisit_weights=read("REVISIT_WEIGHTS", parse_weights),

@@ -60,6 +60,10 @@ class ChangeVerdict:
     state: bytes | None = field(default=None, repr=False)
     new_links: int | None = None
     set_aside: str = ""
+    new_hashes: frozenset[int] = field(default=frozenset(), repr=False)
+    """Of `new_links`, by content/link_state.py."""
+    new_articles: int | None = None
+    """How many of the new links of an HTML page look like articles."""
 
 
 @dataclass(slots=True, eq=False)
@@ -108,6 +112,10 @@ class Page:
     verdict: ChangeVerdict | None = field(default=None, repr=False)
     """How it differs from its last visit, once that was asked."""
     changed: bool = False
+    fresh_links: int = 0
+    """How many links it had that were new to this worker."""
+    fresh_articles: int = 0
+    """How many of them look like articles, if it is a known page that may be a hub."""
     unread: bool = False
     """It is a document that could not be read this time; another time it may."""
     lacked_room: bool = False

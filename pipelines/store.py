@@ -49,31 +49,34 @@ class StorePipeline:
                     verdict = worker_of(self._crawler).changes.judge(item)
                     if verdict.set_aside:
                         return item
+                else:
+                    worker_of(self._crawler).changes.note_page(item.ticket.host)
                 if document is not None and len(document.links) > MANY_LINKS:
                     return self._store_in_slices(item, item.ticket, document)
                 links = NO_LINKS
                 if document is not None:
                     links = worker_of(self._crawler).add_links(
+                        item,
                         item.ticket,
                         document.links,
                         follow=not item.directives.nofollow,
-                        kind=item.kind,
                     )
                 self._store(item, item.ticket, links)
             elif item.status == 304:
+                worker_of(self._crawler).changes.note_page(item.ticket.host)
                 self._crawler.stats.inc_value("pages/not_modified")
         return item
 
     async def _store_in_slices(self, page: Page, ticket: Ticket, document: Document) -> Page:
         worker = worker_of(self._crawler)
         follow = not page.directives.nofollow
-        slices = worker.add_links_in_slices(ticket, document.links, follow=follow, kind=page.kind)
+        slices = worker.add_links_in_slices(page, ticket, document.links, follow=follow)
         self._store(page, ticket, await run_slices(slices))
         return page
 
     def _store(self, page: Page, ticket: Ticket, links: Links) -> None:
         document = page.document
-        if document is not None and document.listed and ticket.last_visit is not None:
+        if document is not None and page.kind == "sitemap" and ticket.last_visit is not None:
             listed = listed_changes(document.listed, ticket.last_visit, page.at)
             worker_of(self._crawler).note_listed(
                 {url_key(self._crawl, url): at for url, at in listed.items()}

@@ -86,6 +86,10 @@ REVISIT_ARGS: dict[str, object] = {}  # for a policy of one's own
 REVISIT_FRESHNESS_TARGET = 0.9  # above it, requests to spare go to new pages
 SOURCE_INTERVAL = "15m"  # first interval of feeds, sitemaps, seeds and roots of hosts
 SOURCE_MIN = "5m"  # their shortest; start requests visited within it are not asked again
+SOURCE_OLD = "30d"  # pages published longer ago wait in backfill, newest first; 0: none do
+SOURCE_SILENCE = (
+    6.0  # usual gaps after which a source that brings nothing is silent; 0: nobody looks
+)
 REVISIT_WEIGHTS: dict[str, float] = {}  # what a visit to a page of a kind is worth; others: 1
 CHANGE_MIN = 10  # letters, or a share below 1, from which a page counts as changed
 REVISIT_FILTER = ["html", "feed", "sitemap"]  # kinds of pages that are revisited

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from crawlproj.news.opml import is_opml_file, read_opml_file
 from crawlproj.scheduling.scoped_spider import ScopedSpider, read_flag
 from crawlproj.urls.scope import Scope, ScopeRules, read_domains, read_hosts, read_seeds
 
@@ -44,7 +45,14 @@ class SiteSpider(ScopedSpider):
         super().__init__(depth=depth, **kwargs)
         self.articles = read_flag("articles", articles)
         self.wants_articles = self.articles
-        self.seeds = read_seeds(seeds, seeds_file)
+        sites: list[str] = []
+        if seeds_file is not None and is_opml_file(seeds_file):
+            feeds = read_opml_file(seeds_file)
+            seeds_file = None
+            sites = [feed.site for feed in feeds if feed.site]
+            self.seeds = list(dict.fromkeys([*read_seeds(seeds, None), *(f.url for f in feeds)]))
+        else:
+            self.seeds = read_seeds(seeds, seeds_file)
         rules = ScopeRules(
             include=include or "",
             exclude=exclude or "",
@@ -53,5 +61,5 @@ class SiteSpider(ScopedSpider):
             everything=read_flag("everything", everything),
         )
         self.wants = Scope(rules)
-        self.wants.add_seeds(self.seeds)
+        self.wants.add_seeds([*self.seeds, *sites])
         self.roots = [f"http://{name}/" for name in sorted(rules.domains)]

@@ -1,7 +1,7 @@
 """The base of our commands: clear errors and exit codes, words and URLs checked, JSON printed.
 
 Exit codes: 0 fine; 1 could not run; 2 bad usage, settings or input; 3 ran, but nothing could be
-fetched, or a rule was broken; 130 stopped.
+fetched, a rule was broken, or a source is silent; 130 stopped.
 """
 
 from __future__ import annotations

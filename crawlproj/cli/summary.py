@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from textwrap import wrap
 
+from crawlproj.articles.delays import Delays
 from crawlproj.formatting import (
     format_count,
     format_duration,
@@ -97,6 +98,8 @@ class CrawlSummary:
     freshness: float | None = None
     age_s: float | None = None
     """How fresh the copies are by estimate; None: nobody has looked."""
+    delays: Delays | None = None
+    """How soon new articles were fetched; None: nobody can tell."""
     notices: Sequence[str] = ()
     """What is different in this run."""
     time_use: Mapping[Use, float] = field(default_factory=dict)
@@ -111,7 +114,9 @@ def format_summary(summary: CrawlSummary, width: int = 100) -> list[str]:
     elapsed = format_duration(summary.elapsed_s)
     lines = ["", f"Crawl {summary.crawl} ended after {elapsed}: {why}.", ""]
     lines += _visited_lines(summary, width)
+    lines += _delay_lines(summary.delays)
     lines += _freshness_lines(summary)
+    lines += _source_lines(summary)
     lines += _time_lines(summary.time_use, width)
     lines += _known_lines(summary)
     lines += [f"  {'Note':<10} {'':>6}  {notice}" for notice in summary.notices]
@@ -220,6 +225,34 @@ def _freshness_lines(summary: CrawlSummary) -> list[str]:
             "soft 404): what is stored stays"
         )
     return lines
+
+
+def _delay_lines(delays: Delays | None) -> list[str]:
+    """How soon new articles were fetched after they were published."""
+    if delays is None:
+        return []
+    half = format_duration(delays.p50_s)
+    most = format_duration(delays.p95_s)
+    if delays.number == 1:
+        text = f"the new article was fetched {half} after its publication"
+    else:
+        text = f"half of {delays.number:,} new articles were fetched within {half} of their "
+        text += f"publication, 95 % within {most}"
+    return [f"  {'Delay':<10} {'':>6}  {text}"]
+
+
+def _source_lines(summary: CrawlSummary) -> list[str]:
+    """Which sources bring nothing any more."""
+    number = summary.tally.silent_sources
+    if not number:
+        return []
+    text = "bring nothing any more"
+    if number == 1:
+        text = "brings nothing any more"
+    example = summary.examples.get("sources/silent", "")
+    if example:
+        text += f": {example}" if number == 1 else f", such as {example}"
+    return [f"  {'Silent':<10} {number:>6,}  {'source' if number == 1 else 'sources'} {text}"]
 
 
 def _article_line(tally: Tally) -> str:

@@ -18,6 +18,7 @@ from crawlproj.cli.command import (
     COULD_NOT_RUN,
     FINE,
     NOTHING_FETCHED,
+    RULES_BROKEN,
     STOPPED,
     check_words,
     exit_codes,
@@ -26,6 +27,7 @@ from crawlproj.cli.command import (
 from crawlproj.cli.preflight import PreflightResult, rotate_log, run_preflight
 from crawlproj.cli.screen import WITHOUT_SCREEN
 from crawlproj.errors import CrawlprojError
+from crawlproj.formatting import format_count
 from crawlproj.scheduling.snapshot import count_outcomes
 
 BROKEN = frozenset({"scheduler_error", "database_lost", "archive_lost"})
@@ -40,7 +42,7 @@ class Command(crawl.Command):
             "domains=NAME[,NAME]] [-a hosts=REGEX] [-a everything=1] [-a include=REGEX] [-a "
             "exclude=REGEX] [-a depth=N] [-a articles=1]. scrapy crawl news -a sites=FILE.yaml [-a "
             "only=NAME[,NAME]] [-a depth=N]. Exit codes: 0 fine, 1 could not run, 2 bad usage or "
-            "settings, 3 ran but could fetch nothing, 130 stopped."
+            "settings, 3 ran but could fetch nothing or a source is silent, 130 stopped."
         )
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -110,6 +112,10 @@ class Command(crawl.Command):
         if not done.pages_read and (done.urls_ended or done.robots_unreachable):
             print_error("nothing could be fetched")
             return NOTHING_FETCHED
+        if done.silent_sources and not self.settings.getbool("CRAWL_CONTINUOUS"):
+            silent = format_count(done.silent_sources, "source brings", "sources bring")
+            print_error(f"{silent} nothing any more: scrapy sources says which")
+            return RULES_BROKEN
         return FINE
 
 

@@ -26,6 +26,8 @@ from crawlproj.formatting import format_count
 from crawlproj.frontier.base import Found, NewUrl
 from crawlproj.frontier.opening import NoCrawlYet, open_for_reading, open_for_writing, open_frontier
 from crawlproj.frontier.seen import depth_score
+from crawlproj.news.opml import is_opml_file, read_opml_file
+from crawlproj.scheduling.notifications import SEEDS
 from crawlproj.urls.canonical import host_of, url_key
 
 
@@ -33,7 +35,7 @@ class Command(ProjectCommand):
     words = (1, sys.maxsize)
 
     def syntax(self) -> str:
-        return "add URL... | list [--json]  [--crawl NAME]"
+        return "add URL|FILE.opml... | list [--json]  [--crawl NAME]"
 
     def short_desc(self) -> str:
         return "Add or list the URLs where a crawl begins"
@@ -52,7 +54,7 @@ class Command(ProjectCommand):
         raise ConfigError(f"usage: scrapy seeds {self.syntax()}")
 
     def _add(self, config: Config, words: list[str], opts: argparse.Namespace) -> int:
-        urls = read_urls(words)
+        urls = _read_words(words)
         with open_for_writing(config) as database:
             name = self.crawl_name(database, opts)
             frontier = open_frontier(database, config, name, make=True)
@@ -70,9 +72,13 @@ class Command(ProjectCommand):
                 ]
             )
             warn_of_forgotten(database, urls)
+            database.notify(SEEDS, name)
+            hint = f"Start with: {self._start_command(config, name)}"
+            if database.fetch_value("status_has_workers", name=name):
+                hint = "The running crawl takes them up."
         print_lines(
             f"{format_count(len(urls), 'seed')} for crawl {name}, {result.added} not known before. "
-            f"Start with: {self._start_command(config, name)}"
+            f"{hint}"
         )
         return FINE
 
@@ -102,3 +108,12 @@ class Command(ProjectCommand):
         else:
             print_lines(seeds or "No seeds yet: scrapy seeds add URL")
         return FINE
+
+
+def _read_words(words: list[str]) -> list[str]:
+    """The URLs that are given, and the feeds of OPML files, each once."""
+    urls: dict[str, None] = dict.fromkeys(read_urls([w for w in words if not is_opml_file(w)]))
+    for word in words:
+        if is_opml_file(word):
+            urls.update(dict.fromkeys(feed.url for feed in read_opml_file(word)))
+    return list(urls)

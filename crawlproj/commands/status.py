@@ -150,6 +150,13 @@ def describe_crawl(crawl: dict[str, Any], now: datetime) -> str:
         text += f"{format_share(crawl['change_ratio'])} of them found a change"
     if crawl["articles_waiting"]:
         text += f", {crawl['articles_waiting']:,} still to be taken from their pages"
+    if crawl["delay_p50_s"] is not None:
+        text += "; half of the new articles of a week were fetched within "
+        text += f"{format_duration(crawl['delay_p50_s'])} of their publication"
+        text += f", 95 % within {format_duration(crawl['delay_p95_s'])}"
+    if crawl["silent_sources"]:
+        text += f"; {crawl['silent_sources']:,} of {format_count(crawl['sources'], 'source')} "
+        text += "silent (scrapy sources)"
     if crawl["due_now"]:
         text += f"; {format_count(crawl['due_now'], 'URL')} due now"
     else:

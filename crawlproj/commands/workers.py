@@ -7,12 +7,14 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from scrapy.exceptions import UsageError
 from scrapy.utils.conf import feed_process_params_from_cli
 
+from crawlproj.articles.delays import read_delays
 from crawlproj.cli.command import ProjectCommand
 from crawlproj.cli.next_commands import repeated_command
 from crawlproj.cli.pid_file import pid_file
@@ -161,11 +163,18 @@ class Command(ProjectCommand):
         if feeds:
             locations["Items"] = ", ".join(feeds)
         again = repeated_command(self.settings)
+        stats = report.stats
+        if stats.get("sources/silent"):
+            # Each worker has counted all of them.
+            silent = database.fetch_value("count_silent", crawl=frontier.crawl_id)
+            stats["sources/silent"] = silent
+        since = frontier.now() - timedelta(seconds=elapsed_s)
         summary = CrawlSummary(
             config.spec.name,
             report.reason,
             elapsed_s,
-            tally=count_outcomes(report.stats),
+            tally=count_outcomes(stats),
+            delays=read_delays(database, frontier.crawl_id, since),
             now=frontier.now(),
             counts=frontier.count_urls(),
             outlook=frontier.outlook(),

@@ -52,11 +52,11 @@ _AFTER_NAME: Final = re.compile(
 )
 """What byline extractors leave at the end of a name."""
 _ROLE: Final = re.compile(
-    r"""(?:^|\s+)(?:(?:an?|ap|the|staff|senior|chief|national|political|politics|business|sports?
+    r"""(?:^|\ )(?:(?:an?|ap|the|staff|senior|chief|national|political|politics|business|sports?
     |science|health|tech|technology|auto|music|entertainment|education|security|contributing|special
-    |freelance|managing|deputy|associate|executive|news)\s+){0,4}
+    |freelance|managing|deputy|associate|executive|news)\ ){0,4}
     (?:writer|reporter|correspondent|editor|columnist|contributor|producer|journalist)s?$
-    | \s+is\s+(?:an?|the)\s.*""",
+    | \ is\ (?:an?|the)\ .*""",
     re.I | re.X,
 )
 """The office of somebody, behind the name or instead of it."""

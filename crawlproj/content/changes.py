@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ceil
 from typing import Final, NamedTuple
 
 from crawlproj.content.document import Block
@@ -26,6 +27,7 @@ from crawlproj.content.page_blocks import PageBlocks, find_blocks, path_end
 from crawlproj.content.page_state import (
     MAX_CAPTURES,
     NOWHERE,
+    VISITS,
     KeptBlock,
     PageState,
     PathHistory,
@@ -154,17 +156,24 @@ def judge_change(
     url: str,
     host: HostNoise = NO_NOISE,
     rules: ChangeRules = DEFAULT_RULES,
+    visit: int | None = None,
 ) -> Judgement:
     """Judge a capture by the packed state of the page, and make the state for the next one.
 
     No state, or one that can't be read, is a first visit. `url` only tells the pages of a host
-    apart; `host` is what is known of it.
+    apart; `host` is what is known of it. `visit` is the number of this visit: visits between this
+    one and that of the state, which nobody has judged, have found what the state says. None: there
+    were none.
     """
     page = find_blocks(blocks)
     known = unpack_state(state)
     if known is None or state is None:
-        return Judgement(NO_CHANGE, _pack(PageState(), page, rules), first=True)
-    seen = _Comparison(page, known, host, rules)
+        return Judgement(NO_CHANGE, _pack(PageState(visit=visit or 0), page, rules), first=True)
+    unchanged = 0
+    if visit is not None:
+        unchanged = max((visit - known.visit - 1) % VISITS - known.walls, 0)
+        known.visit = visit
+    seen = _Comparison(page, known, host, rules, unchanged)
     if seen.is_wall and known.walls < MAX_WALLS:
         return Judgement(Change(False, ChangeKind.WALL), count_wall(state))
     change = seen.judge()
@@ -188,8 +197,15 @@ class _Comparison:
     """A capture beside what is known of the ones before it."""
 
     def __init__(
-        self, page: PageBlocks, known: PageState, host: HostNoise, rules: ChangeRules
+        self,
+        page: PageBlocks,
+        known: PageState,
+        host: HostNoise,
+        rules: ChangeRules,
+        unchanged: int = 0,
     ) -> None:
+        _repeat_capture(known, unchanged, kept_captures(rules))
+        self._unchanged = unchanged
         self._page = page
         self._known = known
         self._host = host
@@ -397,6 +413,7 @@ class _Comparison:
         return PageState(
             _add_step(known.steps, True),
             digests=known.digests,
+            visit=known.visit,
             varying=self._next_varying(),
             paths=self._next_paths(),
         )
@@ -455,12 +472,35 @@ class _Comparison:
         quiet = self._host.paths.keys() & set(map(path_end, set(self._hashes))) - changed
         if not changed and not quiet:
             return NO_NOISE
-        return learn_noise(url, changed, churned, quiet)
+        return learn_noise(url, changed, churned, quiet, min(self._unchanged, KEPT_STEPS))
 
 
 def kept_captures(rules: ChangeRules) -> int:
     """How many captures a state remembers."""
     return min(MAX_CAPTURES, max(LEAST_KEPT, rules.captures))
+
+
+def _repeat_capture(known: PageState, times: int, captures: int) -> None:
+    """Let a state know that the next captures were the same as its last one."""
+    if not times:
+        return
+    decays = max(0, times - ceil(max(KEPT_STEPS - known.steps, 0)))
+    kept = (1 - 1 / KEPT_STEPS) ** decays
+    known.steps = min(known.steps + times, KEPT_STEPS)
+    known.paths = {
+        path: history._replace(changed=kept * history.changed, churned=kept * history.churned)
+        for path, history in known.paths.items()
+    }
+    repeated = min(times, captures)
+    known.digests = (known.digests[:1] * repeated + known.digests)[:captures]
+    full = (1 << len(known.digests)) - 1
+    ones = (1 << repeated) - 1
+    stood_now = {
+        key: stood << repeated | ones * (stood & 1) for key, stood in known.varying.items()
+    }
+    known.varying = {
+        key: stood & full for key, stood in stood_now.items() if stood & full not in (0, full)
+    }
 
 
 def _add_step(count: float, counts: bool, steps: float | None = None) -> float:

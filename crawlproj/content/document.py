@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, get_args
 
@@ -124,7 +125,11 @@ class Document:
     keywords: str = ""
     """What its head says it is about."""
     listed: dict[str, str] = field(default_factory=dict)
-    """Of a sitemap: when it says that the pages it names were changed, as it is written."""
+    """Of a feed or sitemap: the dates of the pages that it names, as they are written."""
+    list_kind: str = ""
+    """What list it is: feed, sitemap, sitemap index or news sitemap; empty: none of them."""
+    newest: datetime | None = None
+    """The latest date of a list."""
     signs: PageSigns = NO_SIGNS
     """What its markup says of the kind of page it is; no other document has any."""
     _digest: bytes = field(default=b"", repr=False, compare=False)

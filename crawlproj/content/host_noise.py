@@ -121,16 +121,20 @@ def unpack_noise(packed: bytes | None) -> HostNoise:
 
 
 def learn_noise(
-    url: str, changed: Iterable[int], churned: Iterable[int], quiet: Iterable[int]
+    url: str,
+    changed: Iterable[int],
+    churned: Iterable[int],
+    quiet: Iterable[int],
+    unchanged: int = 0,
 ) -> HostNoise:
     """What one capture of a page says: paths that changed, those of them where something new had
-    gone again, and paths that did not change.
+    gone again, and paths that did not change. Before it so many captures were `unchanged`.
     """
     pages = frozenset((crc32(url.encode("utf-8", "replace")) % 255 + 1,))
     gone_again = frozenset(churned)
-    paths = {path: PathNoise(1, 0, int(path in gone_again), pages) for path in changed}
+    paths = {path: PathNoise(1, unchanged, int(path in gone_again), pages) for path in changed}
     for path in quiet:
-        paths.setdefault(path, PathNoise(0, 1))
+        paths.setdefault(path, PathNoise(0, 1 + unchanged))
     return HostNoise(paths)
 
 

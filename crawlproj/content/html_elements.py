@@ -60,11 +60,19 @@ CLOSING_ROLES: Final = tuple(role for role, main in _ROLES.items() if not main)
 CLOSING_TAGS: Final = (*(tag for tag, main in _LANDMARKS.items() if not main), "header")
 """What stands in one of these is no content, unless it is in a main or article inside."""
 _NOFOLLOW: Final = frozenset(("nofollow", "ugc", "sponsored"))
-_FEEDS: Final = (
-    "application/rss+xml",
-    "application/atom+xml",
-    "application/feed+json",
-    "application/rdf+xml",
+_FEEDS: Final = frozenset(
+    (
+        "application/rss+xml",
+        "application/atom+xml",
+        "application/feed+json",
+        "application/rdf+xml",
+        "application/rss",
+        "application/atom",
+        "application/x.atom+xml",
+        "application/xml",
+        "text/rss",
+        "text/xml",
+    )
 )
 _CONNECTIONS: Final = frozenset(("dns-prefetch", "preconnect", "pingback", "profile"))
 
@@ -240,10 +248,14 @@ def _link(target: HtmlTarget, tag: str, attrib: Attrs) -> None:
         target.links.append((href, kind, "", attrib.get("title", ""), False, hreflang))
 
 
+def _bare_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip()
+
+
 def _link_kind(rel: set[str], content_type: str) -> LinkKind:
     if "canonical" in rel:
         return "canonical"
-    if "feed" in rel or ("alternate" in rel and content_type.startswith(_FEEDS)):
+    if "feed" in rel or ("alternate" in rel and _bare_type(content_type) in _FEEDS):
         return "feed"
     if "sitemap" in rel:
         return "sitemap"

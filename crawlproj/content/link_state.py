@@ -24,7 +24,12 @@ SAMPLE: Final = b"S"
 
 def hash_links(urls: Iterable[str]) -> list[int]:
     """A number for each different link, in their order."""
-    return list(dict.fromkeys([crc32(url.encode("utf-8", "replace")) for url in urls]))
+    return list(dict.fromkeys([hash_link(url) for url in urls]))
+
+
+def hash_link(url: str) -> int:
+    """The number of one link."""
+    return crc32(url.encode("utf-8", "replace"))
 
 
 def pack_links(hashes: list[int], before: bytes | None = None) -> bytes:
@@ -54,6 +59,17 @@ def count_new_links(hashes: list[int], before: bytes | None) -> int | None:
     if not new:
         return 0
     return max(1, round(new * len(hashes) / len(compared)))
+
+
+def find_new_links(hashes: list[int], before: bytes | None) -> frozenset[int]:
+    """Those of the links that are surely new since the visits before; none if that is not known."""
+    if before is None or not is_link_state(before):
+        return frozenset()
+    known = set(_unpack(before))
+    if before[:1] == SAMPLE:
+        highest = max(known, default=0)
+        return frozenset(number for number in hashes if number <= highest) - known
+    return frozenset(hashes) - known
 
 
 def is_link_state(state: bytes | None) -> bool:

@@ -26,7 +26,6 @@ _CLOSING: Final = re.compile(
     rf"(?:^|/)(?:{'|'.join(CLOSING_TAGS)})(?:[./]|$)|@(?:{'|'.join(CLOSING_ROLES)})(?:/|$)"
 )
 _NUMBER: Final = re.compile(r"\d{2,}")
-_END: Final = re.compile(r"[^/.]*\.[^/]*(?:/[^/.]*)*$")
 # Letters are counted in UTF-8: each has one first byte. The signs of U+0080 to U+00BF begin with
 # C2, those of U+2000 to U+2FFF (quotes, dashes, bullets, arrows) with E2, emoji with F0.
 _NO_LETTERS: Final = bytes(
@@ -120,11 +119,15 @@ def hash_path(path: str) -> int:
         if len(_path_hashes) >= MAX_PATHS:
             _path_hashes.clear()
         plain = _NUMBER.sub("0", path)
-        end = _END.search(plain)
-        ending = end.group() if end is not None else plain
-        found = _hash_short(ending) << 16 | _hash_short(plain)
+        found = _hash_short(_end_of(plain)) << 16 | _hash_short(plain)
         _path_hashes[path] = found
     return found
+
+
+def _end_of(path: str) -> str:
+    """From the innermost element that has a class on; the whole path if none has."""
+    start = path.rfind("/", 0, max(path.rfind("."), 0)) + 1
+    return path[start:] if "." in path else path
 
 
 def path_end(hashed: int) -> int:

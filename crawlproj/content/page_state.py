@@ -30,7 +30,9 @@ from crawlproj.content.key_sketch import (
 
 MAX_STATE: Final = 1_900
 """Bytes of a packed state, whatever the page."""
-FORMAT: Final = 1
+FORMAT: Final = 2
+VISITS: Final = 256
+"""Numbers of visits are kept modulo this."""
 MAX_CAPTURES: Final = 7
 _WALLS_AT: Final = 3
 MAX_NOISY: Final = 40
@@ -42,7 +44,7 @@ KEPT_VARYING: Final = 60
 """Keys that vary and have their room before the blocks themselves have theirs."""
 NOWHERE: Final = 0
 """The path of a block that nobody remembers."""
-_HEADER: Final = struct.Struct("<BBBBIIIIBHHB")
+_HEADER: Final = struct.Struct("<BBBBIIIIBHHBB")
 _NOISY: Final = struct.Struct("<IBBB")
 _EXACT: Final = 0
 _SKETCHED: Final = 1
@@ -76,7 +78,7 @@ class PageState:
     Either `blocks` or `sketch` tells the blocks of the last good capture. `varying` says for keys
     that not all captures have in which ones they stood (bit 0 is the last). `digests` are those of
     the captures, the last one first; `walls` is how many captures since the last good one were not
-    taken for the page.
+    taken for the page. `visit` is the number of the visit that made the last capture.
     """
 
     steps: float = 0.0
@@ -90,6 +92,7 @@ class PageState:
     sketch: KeySketch | None = None
     varying: dict[int, int] = field(default_factory=dict)
     paths: dict[int, PathHistory] = field(default_factory=dict)
+    visit: int = 0
 
 
 def make_notes(letters: Sequence[int], paths: Sequence[int]) -> list[int]:
@@ -145,6 +148,7 @@ def pack_state(
                 len(varying),
                 len(body),
                 len(noisy),
+                state.visit % VISITS,
             ),
             struct.pack(f"<{len(digests)}Q", *digests),
             *(
@@ -178,8 +182,22 @@ def unpack_state(packed: bytes | None) -> PageState | None:
 
 def count_wall(packed: bytes) -> bytes:
     """The same state, after one more capture that was a wall."""
+    return _with_walls(packed, min(255, packed[_WALLS_AT] + 1))
+
+
+def clear_walls(packed: bytes) -> bytes | None:
+    """The same state without the walls that came since; None: there were none, or it can't be
+    read.
+    """
+    state = unpack_state(packed)
+    if state is None or not state.walls:
+        return None
+    return _with_walls(packed, 0)
+
+
+def _with_walls(packed: bytes, walls: int) -> bytes:
     changed = bytearray(packed[:-4])
-    changed[_WALLS_AT] = min(255, changed[_WALLS_AT] + 1)
+    changed[_WALLS_AT] = walls
     return bytes(changed) + crc32(changed).to_bytes(4, "little")
 
 
@@ -197,6 +215,7 @@ def _unpack(packed: bytes) -> PageState:
         varying_count,
         body_length,
         noisy_count,
+        visit,
     ) = _HEADER.unpack_from(packed)
     at = _HEADER.size
     digests = struct.unpack_from(f"<{captures}Q", packed, at)
@@ -225,6 +244,7 @@ def _unpack(packed: bytes) -> PageState:
         sketch=unpack_sketch(body) if form == _SKETCHED else None,
         varying=dict(zip(keys, masks, strict=True)),
         paths=paths,
+        visit=visit,
     )
 
 

@@ -4,6 +4,7 @@ path that nobody has (soft 404).
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ MAX_BLOCKS: Final = 400
 SAME: Final = 0.8
 """Two pages are the same answer if so much of their letters is: the address may be quoted."""
 MIN_LETTERS: Final = 20
+_PREFIX: Final = "/no-such-page-"
+_PROBE_PATH: Final = re.compile(rf"^https?://[^/]+{_PREFIX}[0-9a-f]{{16}}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,12 @@ def month_of(at: datetime) -> int:
 def probe_path(host: str, month: int) -> str:
     """A path that nobody has, the same for all who ask a host in a month."""
     name = blake2b(f"{host} {month}".encode(), digest_size=8).hexdigest()
-    return f"/no-such-page-{name}"
+    return f"{_PREFIX}{name}"
+
+
+def is_probe_url(url: str) -> bool:
+    """Is it such a path, of whichever host and month?"""
+    return _PROBE_PATH.search(url) is not None
 
 
 def make_probe(document: Document | None, month: int) -> Probe:

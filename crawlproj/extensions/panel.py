@@ -23,7 +23,8 @@ from crawlproj.cli.screen import MODES, LogLines, Screen, format_elapsed, output
 from crawlproj.cli.summary import CrawlSummary, format_summary
 from crawlproj.cli.worker_reports import ReportPipe
 from crawlproj.config import SettingsReader, config_of, one_of, parse_seconds
-from crawlproj.formatting import format_count, shorten_line
+from crawlproj.extensions.log_rotation import LogRotation
+from crawlproj.formatting import format_count, format_share, shorten_line
 from crawlproj.scheduling.scheduler import scheduler_of, worker_of
 from crawlproj.scheduling.snapshot import HostSnapshot, Tally, count_outcomes, host_snapshot
 from crawlproj.scheduling.spider import seeds_of
@@ -37,6 +38,8 @@ REFRESH_S = 0.5
 RATE_OVER_S = 10.0
 ALIKE = 5
 """How many warnings of one kind are shown; the rest is in the log."""
+MAX_KINDS = 1000
+"""So many kinds of warnings are shown at all: a crawl may run for months."""
 
 
 class Panel:
@@ -60,6 +63,7 @@ class Panel:
         self._interval_s = REFRESH_S
         if not self._screen.live:
             self._interval_s = max(0.1, read("PANEL_INTERVAL", parse_seconds))
+        self._rotation = LogRotation(crawler.settings.get("LOG_FILE"), self._config.log_dir)
         self._timer: asyncio.TimerHandle | None = None
         self._recent: deque[tuple[float, int]] = deque()
         self._started = time.monotonic()
@@ -85,6 +89,7 @@ class Panel:
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._tick)
+        self._rotation.rotate_if_due()
         done = count_outcomes(self._crawler.stats.get_stats())
         at = host_snapshot(worker_of(self._crawler))
         elapsed_s = time.monotonic() - self._started
@@ -150,6 +155,7 @@ class Panel:
             commands=self._commands(done),
             freshness=worker.freshness,
             age_s=worker.age_s,
+            delays=worker.delays,
             notices=worker.changed_rules,
             time_use=scheduler_of(self._crawler).time_use,
         )
@@ -192,6 +198,8 @@ class Panel:
         if done.changed:
             export = f"{scrapy} export --what changes{crawl}"
             commands["how pages have changed"] = export
+        if done.silent_sources:
+            commands["which sources are silent"] = f"{scrapy} sources{crawl}"
         if done.copies:
             commands["which pages are copies"] = f"{scrapy} duplicates{crawl}"
         return commands | {
@@ -271,7 +279,7 @@ def panel_lines(
     rows = {
         "pages": pages_text(done, rate),
         "others": others_text(done),
-        "queue": f"{held} in hand, {found} found in this run",
+        "queue": f"{held} in hand, {found} found in this run{_fresh_text(at)}",
         "hosts": hosts_text(at),
         "now": _now_text(at, stopping),
     }
@@ -279,6 +287,12 @@ def panel_lines(
         f"{title}  {format_elapsed(elapsed_s)}",
         *(f"  {name:<7} {shorten_line(text, width - 10)}" for name, text in rows.items()),
     ]
+
+
+def _fresh_text(at: HostSnapshot) -> str:
+    if at.freshness is None:
+        return ""
+    return f"; {format_share(at.freshness)} of the copies up to date by estimate"
 
 
 def _now_text(at: HostSnapshot, stopping: bool) -> str:
@@ -301,9 +315,9 @@ class TerminalLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = (record.name, str(record.msg))
-        self._seen[kind] += 1
-        if self._seen[kind] > ALIKE or len(self._seen) > 1000:
+        if self._seen[kind] >= ALIKE or len(self._seen) >= MAX_KINDS:
             return
+        self._seen[kind] += 1
         first_line = record.getMessage().strip().partition(os.linesep)[0]
         text = f"{datetime.now():%H:%M:%S} {record.levelname.lower()}: {first_line}"
         text = shorten_line(text, 200)

@@ -12,6 +12,7 @@ from scrapy.exceptions import NotConfigured
 
 from crawlproj.cli.worker_reports import ReportPipe, worker_place
 from crawlproj.config import config_of
+from crawlproj.extensions.log_rotation import LogRotation
 from crawlproj.extensions.panel import Panel, TerminalLog
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class WorkerReport(Panel):
         self._config = config_of(crawler)
         self._started = time.monotonic()
         self._handler = TerminalLog(self._pipe)
+        self._rotation = LogRotation(crawler.settings.get("LOG_FILE"), self._config.log_dir)
         self._timer: asyncio.TimerHandle | None = None
         crawler.signals.connect(self.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(self.spider_closed, signal=signals.spider_closed)
@@ -47,6 +49,7 @@ class WorkerReport(Panel):
 
     def _tick(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(INTERVAL_S, self._tick)
+        self._rotation.rotate_if_due()
         self._pipe.send({"stats": self._counts()})
 
     def _counts(self) -> dict[str, object]:

@@ -29,6 +29,7 @@ from w3lib.encoding import http_content_type_encoding
 
 from crawlproj.content import feeds
 from crawlproj.content.document import DEFAULT_LIMITS, Block, Document, Link, LinkLimits
+from crawlproj.content.entry_dates import parse_entry_date
 from crawlproj.content.html import MAX_BODY, parse_in_slices
 from crawlproj.content.robots_directives import parse_robots_headers
 from crawlproj.content.slices import BIG_BODY, MANY_LINKS, Slices, run_at_once
@@ -38,8 +39,11 @@ from crawlproj.http.encodings import decode_body_steps
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness.log_reader import CACHED
 
+_GZIP = b"\x1f\x8b"
 MAX_WORK_S = 0.15
 """Time for decompressing a file: the event loop waits for it. 10 MB take half of it."""
+LOOKED_AT = 100
+"""Entries of a sitemap among which one of a news sitemap is looked for."""
 KEPT_HEADERS = tuple(
     (name.title().encode(), name)
     for name in (
@@ -249,9 +253,13 @@ def decompress_in_slices(body: bytes) -> Slices[bytes]:
     """The content of a file that is a gzip file itself, as sitemaps often are; whatever can't be
     decompressed, or takes too long, stays as it is.
     """
-    if not body.startswith(b"\x1f\x8b"):
+    if not body.startswith(_GZIP):
         return body
     decoded = yield from decode_body_steps(body, "gzip", MAX_BODY, max_work_s=MAX_WORK_S)
+    if decoded.startswith(_GZIP):
+        # Packed by a program that did not know that it was packed.
+        again = yield from decode_body_steps(decoded, "gzip", MAX_BODY, max_work_s=MAX_WORK_S)
+        return again or decoded
     return decoded or body
 
 
@@ -275,7 +283,7 @@ def document_in_slices(
     if kind in ("feed", "sitemap"):
         limits = limits._replace(links=max(limits.links, feeds.MAX_ENTRIES))
         found = yield from feeds.parse_entries_in_slices(body, page.url, charset, limits)
-        document = yield from _document_of_entries(page.url, found)
+        document = yield from _document_of_entries(page, found)
         return document
     content_type = page.content_type
     if kind == "text":
@@ -286,27 +294,44 @@ def document_in_slices(
     return document
 
 
-def _document_of_entries(url: str, found: feeds.FeedEntries) -> Slices[Document]:
+def _document_of_entries(page: Page, found: feeds.FeedEntries) -> Slices[Document]:
     links = []
     blocks = []
     listed = {}
+    newest = None
     for number, entry in enumerate(found.entries, 1):
         title = entry.title[:200]
         if entry.kind == "feed":
             links.append(Link(entry.url, "feed", title))
         else:
             links.append(Link(entry.url, "sitemap", title))
-        if entry.date and entry.kind == "sitemap":
+        if entry.date and entry.kind != "alternate":
             listed[entry.url] = entry.date
+            at = parse_entry_date(entry.date, page.at)
+            if at is not None and (newest is None or at > newest):
+                newest = at
         blocks.append(Block(" ".join(filter(None, (entry.url, entry.title, entry.date)))))
         if number % MANY_LINKS == 0:
             yield
     document = Document(
-        url, url, links=links, blocks=blocks, cut=found.cut, too_many_links=found.too_many
+        page.url, page.url, links=links, blocks=blocks, cut=found.cut, too_many_links=found.too_many
     )
     document.listed = listed
+    document.newest = newest
+    document.list_kind = _list_kind(page, found.entries)
     yield from document.find_digest_in_slices()
     return document
+
+
+def _list_kind(page: Page, entries: list[feeds.FeedEntry]) -> str:
+    """What list it is, by what most likely all of its entries are."""
+    if page.kind == "feed" or not entries:
+        return page.kind
+    if entries[0].kind == "sitemapindex":
+        return "sitemap index"
+    if any(entry.news for entry in entries[:LOOKED_AT]):
+        return "news sitemap"
+    return page.kind
 
 
 def _times_of(request: Request, clock: FrontierClock) -> tuple[float | None, float | None]:

@@ -5,9 +5,10 @@ The Protocol below is the only door to it. Two implementations pass one contract
 that both keep:
 
 - A URL is one row, known by `id` (64 bits of a hash of crawl and canonical form). It enters the
-  queue once, however often it is added. Adding it again can only shorten its depth, push it into
-  the urgent lane (always, or unless it was visited just now), or revive it (retired, or ignored for
-  its depth).
+  queue once, however often it is added. Adding it again can only shorten its depth, raise its score
+  above 1, tell when it was published if that is not known, bring it from backfill to the new ones
+  (found nearer, or with a score above 1), push it into the urgent lane (always, or unless it was
+  visited just now), or revive it (retired, or ignored for its depth).
 - Only queued URLs have a lane. Lanes with a *rank* (urgent, new, backfill) are served lowest rank
   first, which is breadth-first in the order of finding if the crawl's order is bfs; lanes with a
   *time* (revisit, retry) are served earliest first, and never before their time.
@@ -66,6 +67,8 @@ class Found(IntEnum):
     """A WARC file from elsewhere."""
     PROBE = 9
     """A path that nobody has, by whose answer pages that are gone are known."""
+    NAMED_FEED = 10
+    """A feed on a host outside of the scope: it belongs to the site that names it."""
 
 
 TIMED_LANES = frozenset({Lane.REVISIT, Lane.RETRY})
@@ -148,6 +151,13 @@ class NewUrl:
     """A page that has moved here for good: what was learned of it goes on, unless this URL has been
     visited.
     """
+    published: datetime | None = None
+    """When a list, or the URL itself, says that it was published."""
+
+    @property
+    def is_hot(self) -> bool:
+        """Is it to be fetched ahead of other new URLs, also if it is known and waits?"""
+        return self.lane is Lane.NEW and self.score > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +214,10 @@ class Ticket:
     """When a sitemap says that it was changed last."""
     fresh_until: datetime | None = None
     """Until when its server said that it would not change."""
+    published: datetime | None = None
+    """When it was published, by what led to it."""
+    source_kind: str = ""
+    """What kind of source the last visit took it for, see SourceNote."""
 
     @property
     def unread(self) -> bool:
@@ -330,6 +344,27 @@ class ServerHints:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceNote:
+    """What a visit has shown of a source. `kind`: feed, sitemap, sitemap index, news sitemap, hub,
+    front page, seed, or former hub; empty if nothing was read: then it is what it was. `site`: the
+    registered domain that it belongs to. `entries` and `newest`: what it lists, and its latest
+    date. `new_links`: how many it listed for the first time. `problem`: what is odd about it.
+    """
+
+    kind: str
+    site: str
+    title: str = ""
+    entries: int | None = None
+    newest: datetime | None = None
+    new_links: int = 0
+    problem: str = ""
+
+
+GAP_PART = 0.3
+"""How much the last time between two visits that brought something counts in the usual one."""
+
+
+@dataclass(frozen=True, slots=True)
 class HostText:
     """What is known of the texts of a host: what differs on its pages without meaning anything
     (`noise`), and its answer to a path that nobody has (`probe`); both as they are stored. None in
@@ -389,6 +424,8 @@ class Outcome:
     """What hints had said of this visit: the name of each, and whether it spoke of a change."""
     set_aside: bool = False
     """What came is not what the page says: a wall, or an error page. What is stored stays."""
+    source_note: SourceNote | None = None
+    """What the visit has shown, if the page is a source, or was one until now."""
 
     @property
     def ends_page(self) -> bool:
@@ -620,6 +657,7 @@ class StoredUrl:
     moved_to: str | None
     found: Found | None
     source: bool
+    published: datetime | None
 
 
 class Judge(Protocol):
@@ -820,8 +858,8 @@ def merge_urls(first: NewUrl, second: NewUrl) -> NewUrl:
     """One URL that was added twice in a batch, as if one had come after the other."""
     nearer = second if second.depth < first.depth else first
     lane = first.lane
-    if second.lane is Lane.URGENT:
-        lane = Lane.URGENT
+    if second.lane is Lane.URGENT or first.lane is Lane.BACKFILL:
+        lane = second.lane
     found = nearer.found
     if Found.SEED in (first.found, second.found):
         found = Found.SEED
@@ -837,6 +875,7 @@ def merge_urls(first: NewUrl, second: NewUrl) -> NewUrl:
         found=found,
         again=again,
         heir_of=first.heir_of if first.heir_of is not None else second.heir_of,
+        published=first.published or second.published,
     )
 
 

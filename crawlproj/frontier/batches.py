@@ -268,6 +268,8 @@ def _end_weight(outcome: Outcome) -> int:
     weight += len(outcome.moved_to or "") + len(outcome.etag or "") + len(outcome.modified or "")
     if outcome.page_state is not None:
         weight += 2 * len(outcome.page_state)
+    if outcome.source_note is not None:
+        weight += URL_CHARS + len(outcome.source_note.title)
     content = outcome.content
     if content is None:
         return weight

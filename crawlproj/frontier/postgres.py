@@ -58,6 +58,7 @@ from crawlproj.frontier.writes import (
     put_host_texts,
     put_listed,
     put_locations,
+    put_sources,
     put_states,
     retire_pages,
 )
@@ -307,6 +308,7 @@ class PostgresFrontier:
         put_locations(tx, ended.stored_again)
         ended.gone = retire_pages(tx, ended.outcomes)
         put_states(tx, ended.outcomes)
+        put_sources(tx, self._crawl, ended.outcomes)
         count_hints(tx, ended.outcomes, ended.hosts)
         touched.update(ended.counted)
         return ended

@@ -5,8 +5,10 @@ links that are known already never become objects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
-from datetime import timedelta
-from typing import TypeVar
+from dataclasses import replace
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from crawlproj.content.document import PAGE_KINDS, Link
 from crawlproj.content.slices import SLICE_ITEMS, Slices
@@ -14,6 +16,7 @@ from crawlproj.frontier.article_addresses import ArticleAddresses, HeldUrl
 from crawlproj.frontier.base import Found, Lane, LeftOutHost, Links, NewUrl, Ticket
 from crawlproj.frontier.stored_links import NOFOLLOW_KINDS, LinkDetails
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
+from crawlproj.urls.feed_urls import looks_like_feed
 from crawlproj.urls.scope import MAX_NAME
 from crawlproj.urls.suffixes import has_suffix
 
@@ -28,12 +31,46 @@ MEDIA = 1
 whatever they are called.
 """
 LISTS = frozenset({"feed", "sitemap"})
+MAX_NAMED: Final = 5
+"""So many feeds outside of the scope one page may name; more are those of a widget."""
+MAX_NAMED_BY_HOST: Final = 50
+MAX_NAMED_FEEDS: Final = 20_000
+_MAY_BE_FEEDS: Final = frozenset({"feed", "a"})
+_NEAR: Final = 1
+"""As deep is a page that lists a site's feeds: there a link may be one, too."""
 MAX_LEFT_OUT = 50_000
 """So many hosts that are left out are remembered."""
 BITS = (1 << 64) - 1
 SIGN = 1 << 63
-NEVER = 1 << 30
-"""Deeper than any depth: such a URL has not gone through yet."""
+LEVEL_BITS = 24
+DEPTHS = (1 << LEVEL_BITS) - 1
+NEVER = (1 << 30) - 1
+"""Deeper than any depth, and later than any level: such a URL has not gone through yet."""
+
+
+class Level(IntEnum):
+    """How a URL waits: ahead of other new ones, among them, or in backfill."""
+
+    HOT = 0
+    PLAIN = 1
+    OLD = 2
+
+
+class Place(NamedTuple):
+    """How a link waits, its score there, and when its page was published, if that is known."""
+
+    level: Level
+    score: float
+    published: datetime | None = None
+
+
+class Placer(Protocol):
+    """Gives links of one page their places. `best`: the best level that one of them may have."""
+
+    best: Level
+
+    def place(self, url: str, kind: str, depth: int) -> Place:
+        """The place of a link of this kind, found at this depth."""
 
 
 def depth_score(depth: int) -> float:
@@ -44,10 +81,12 @@ def depth_score(depth: int) -> float:
 class SortedLinks:
     """The links of one page: known to the crawl or not, and those that are new to it."""
 
-    __slots__ = ("details", "found", "fresh", "inside", "outside")
+    __slots__ = ("details", "found", "fresh", "inside", "named", "outside", "placer")
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: Found, placer: Placer | None = None) -> None:
         self.found = found
+        self.placer = placer
+        self.named = 0
         self.inside: list[tuple[int, str, str]] = []
         self.outside: list[tuple[str, str, str]] = []
         self.fresh: list[NewUrl] = []
@@ -70,13 +109,13 @@ class SortedLinks:
 
 
 class SeenUrls:
-    """Lets a URL of this crawl through once, and again only if it was found nearer. Its memory is
-    bounded: what it forgets, Postgres knows.
+    """Lets a URL of this crawl through once, and again only if it was found nearer, or at a better
+    level. Its memory is bounded: what it forgets, Postgres knows.
 
-    What it keeps is two numbers per URL, Python's hash of it and, in one number, depth and id: less
-    than half of the memory that the texts take, and 64 bits can be trusted here as they are in the
-    ids. When `known` holds half of the limit it becomes `older`, and what was in `older` and was
-    not met since is dropped as a whole: dicts that only grow stay small.
+    What it keeps is two numbers per URL, Python's hash of it and, in one number, level, depth and
+    id: less than half of the memory that the texts take, and 64 bits can be trusted here as they
+    are in the ids. When `known` holds half of the limit it becomes `older`, and what was in `older`
+    and was not met since is dropped as a whole: dicts that only grow stay small.
     """
 
     def __init__(
@@ -98,6 +137,8 @@ class SeenUrls:
         self._suffixes = suffixes
         self._left_out: set[str] = set()
         self._new_left_out: dict[str, LeftOutHost] = {}
+        self._named: set[int] = set()
+        self._named_by: dict[str, int] = {}
         self.media = 0
         self._crawl = crawl
         self._half = max(1, limit // 2)
@@ -137,14 +178,15 @@ class SeenUrls:
         links: Sequence[Link],
         follow: bool = True,
         found: Found = Found.LINK,
+        placer: Placer | None = None,
     ) -> tuple[Links, list[NewUrl]]:
         """The links as they are stored, and the URLs that the frontier may not know yet. `found`
-        says what the page is that has them.
+        says what the page is that has them, `placer` where they wait.
         """
-        sorted_links = SortedLinks(found)
+        sorted_links = SortedLinks(found, placer)
         self._sort_links(ticket, links, follow, sorted_links)
         self._settle_addresses(ticket, links, sorted_links)
-        return sorted_links.stored, sorted_links.fresh
+        return sorted_links.stored, self._mark_named(sorted_links.fresh)
 
     def classify_in_slices(
         self,
@@ -152,14 +194,15 @@ class SeenUrls:
         links: Sequence[Link],
         follow: bool = True,
         found: Found = Found.LINK,
+        placer: Placer | None = None,
     ) -> Slices[tuple[Links, list[NewUrl]]]:
         """As `classify_links`, for a page with very many links."""
-        sorted_links = SortedLinks(found)
+        sorted_links = SortedLinks(found, placer)
         for start in range(0, len(links), SLICE_ITEMS):
             self._sort_links(ticket, links[start : start + SLICE_ITEMS], follow, sorted_links)
             yield
         self._settle_addresses(ticket, links, sorted_links)
-        return sorted_links.stored, sorted_links.fresh
+        return sorted_links.stored, self._mark_named(sorted_links.fresh)
 
     def _sort_links(
         self, ticket: Ticket, links: Iterable[Link], follow: bool, into: SortedLinks
@@ -169,6 +212,10 @@ class SeenUrls:
         outside = into.outside
         details = into.details
         known = self._known
+        placer = into.placer
+        # A URL that is known at this level or a better one, and as near, need not be looked at.
+        best = Level.PLAIN if placer is None else placer.best
+        latest = best << LEVEL_BITS | DEPTHS
         kind: str
         for url, kind, text, title, nofollow, hreflang, more_texts in links:
             if kind not in FOLLOWED:
@@ -181,6 +228,15 @@ class SeenUrls:
                 seen = self._recall(url)
                 known = self._known
             id_ = (seen & BITS) - SIGN
+            if (
+                id_ == OUTSIDE
+                and kind in _MAY_BE_FEEDS
+                and follow
+                and not nofollow
+                and self._takes_feed(ticket, url, kind, into)
+            ):
+                id_ = url_key(self._crawl, url)
+                known[hash(url)] = seen = NEVER << 64 | id_ + SIGN
             if nofollow or not follow or OUTSIDE <= id_ <= MEDIA:
                 if id_ == MEDIA and kind in LISTS:
                     id_ = url_key(self._crawl, url)
@@ -212,24 +268,78 @@ class SeenUrls:
             if title or hreflang or more_texts:
                 details.note(len(inside), text, title, hreflang, more_texts)
             inside.append((id_, kind, text))
-            if seen >> 64 > depth and not nofollow:
-                known[hash(url)] = depth << 64 | id_ + SIGN
-                into.fresh.append(
-                    NewUrl(
-                        id_,
-                        url,
-                        host_of(url),
-                        depth=depth,
-                        score=depth_score(depth),
-                        parent=ticket.id,
-                        found=into.found,
-                    )
+            far = seen >> 64
+            if (far <= latest and far & DEPTHS <= depth) or nofollow:
+                continue
+            place = Place(Level.PLAIN, depth_score(depth))
+            if placer is not None:
+                place = placer.place(url, kind, depth)
+            level = far >> LEVEL_BITS
+            if place.level >= level and far & DEPTHS <= depth:
+                continue
+            nearest = min(place.level, level) << LEVEL_BITS | min(depth, far & DEPTHS)
+            known[hash(url)] = nearest << 64 | id_ + SIGN
+            into.fresh.append(
+                NewUrl(
+                    id_,
+                    url,
+                    host_of(url),
+                    depth=depth,
+                    score=place.score,
+                    parent=ticket.id,
+                    lane=Lane.BACKFILL if place.level is Level.OLD else Lane.NEW,
+                    found=into.found,
+                    published=place.published,
                 )
+            )
+
+    def _takes_feed(self, ticket: Ticket, url: str, kind: str, into: SortedLinks) -> bool:
+        """Whether a link out of the scope is a feed of the page that has it: a feed belongs to the
+        site that names it, wherever it is. What such a feed lists is judged by the scope.
+        """
+        if kind != "feed" and not (ticket.depth <= _NEAR and looks_like_feed(url, ticket.url)):
+            return False
+        if into.found is not Found.LINK or ticket.found is Found.NAMED_FEED:
+            return False
+        if self._reason is None or len(url) > MAX_URL or self._reason(url) != "host":
+            return False
+        host = host_of(ticket.url)
+        of_host = self._named_by.get(host, 0)
+        if into.named >= MAX_NAMED or of_host >= MAX_NAMED_BY_HOST:
+            return False
+        if len(self._named) >= MAX_NAMED_FEEDS:
+            return False
+        into.named += 1
+        self._named_by[host] = of_host + 1
+        self._named.add(url_key(self._crawl, url))
+        self._new_left_out.pop(host_of(url), None)
+        return True
+
+    def _mark_named(self, urls: list[NewUrl]) -> list[NewUrl]:
+        """The URLs, with those that are here only because a page names them as feeds marked."""
+        if self._named and any(url.id in self._named for url in urls):
+            return [
+                replace(url, found=Found.NAMED_FEED) if url.id in self._named else url
+                for url in urls
+            ]
+        return urls
+
+    def is_outside(self, url: str) -> bool:
+        """Whether a URL is left out for its host alone."""
+        return self._reason is not None and self._reason(url) == "host"
 
     def forget_url(self, url: str) -> None:
         """Let a URL through again that is no longer queued: a new link may bring it back."""
         self._known.pop(hash(url), None)
         self._older.pop(hash(url), None)
+
+    def forget_all(self) -> None:
+        """Judge all URLs anew: more of them are wanted than before. What is known, Postgres
+        knows.
+        """
+        self._known = {}
+        self._older = {}
+        self._left_out.clear()
 
     def _recall(self, url: str) -> int:
         """Depth and id, in one number, of a URL that is not in `known`; it is put there."""

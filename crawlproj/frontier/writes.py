@@ -10,13 +10,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Transaction
 from crawlproj.frontier.base import (
     FINDING_STEP,
+    GAP_PART,
     MAX_LEFT_OUT,
     Committed,
     Content,
@@ -102,12 +103,13 @@ class UrlWriter:
         known = [url for id_, url in batch.items() if id_ not in new]
         closer = self._bring_nearer(tx, known)
         self._mark_seeds(tx, known)
+        lifted = self._lift(tx, known)
         revived = self._revive(tx, known, since, times=times)
         depths = [*nearer, *((url.id, url.depth) for url in closer)]
         revived += self._spread(tx, depths, touched)
         self._pass_on(tx, batch.values())
         queued = {url.host for url in added if url.lane is not None}
-        queued.update(url.host for url in revived)
+        queued.update(url.host for url in (*revived, *lifted))
         touched.update(queued, (url.host for url in closer))
         return Committed(
             added=len(new),
@@ -262,6 +264,7 @@ class UrlWriter:
             "hops": [url.hops for url in urls],
             "request": [url.request for url in urls],
             "found": [url.found for url in urls],
+            "published": [url.published for url in urls],
         }
         return {name: array_literal(column) for name, column in values.items()}
 
@@ -289,7 +292,26 @@ class UrlWriter:
             parent=array_literal([url.parent for url in urls]),
             score=array_literal([url.score for url in urls]),
             found=array_literal([url.found for url in urls]),
+            lane=array_literal([int(url.lane) for url in urls]),
         )
+
+    def _lift(self, tx: Transaction, urls: Sequence[NewUrl]) -> list[ChangedUrl]:
+        """Let known URLs that wait go ahead of others if they are hot, and note of known ones when
+        they were published; the result are those whose place has changed.
+        """
+        told = [url for url in urls if url.is_hot or url.published is not None]
+        if not told:
+            return []
+        rows = tx.fetch_rows(
+            "lift_urls",
+            ordering=self.spec.order,
+            id=array_literal([url.id for url in told]),
+            canonical=array_literal([url.url for url in told]),
+            hot=array_literal([url.is_hot for url in told]),
+            score=array_literal([url.score for url in told]),
+            published=array_literal([url.published for url in told]),
+        )
+        return [ChangedUrl(id_, host) for id_, host, is_queued in rows if is_queued]
 
     def _mark_seeds(self, tx: Transaction, urls: Sequence[NewUrl]) -> None:
         """Note of known URLs that they are given as seeds now, however they were found."""
@@ -613,6 +635,31 @@ def put_states(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
         state=array_literal([outcome.page_state for outcome in said]),
         modified_at=array_literal([hint.modified_at for hint in hints]),
         fresh_until=array_literal([hint.fresh_until for hint in hints]),
+    )
+
+
+def put_sources(tx: Transaction, crawl: int, outcomes: Sequence[Outcome]) -> None:
+    """Store what visits have shown of sources."""
+    noted = sorted(
+        ((outcome.id, outcome.at, outcome.source_note) for outcome in outcomes),
+        key=itemgetter(0),
+    )
+    seen = [(id_, at, note) for id_, at, note in noted if note is not None]
+    if not seen:
+        return
+    tx.run(
+        "put_sources",
+        crawl=crawl,
+        part=GAP_PART,
+        url=array_literal([id_ for id_, _, _ in seen]),
+        at=array_literal([at for _, at, _ in seen]),
+        kind=array_literal([note.kind for _, _, note in seen]),
+        site=array_literal([note.site for _, _, note in seen]),
+        title=array_literal([note.title for _, _, note in seen]),
+        entries=array_literal([note.entries for _, _, note in seen]),
+        newest=array_literal([note.newest for _, _, note in seen]),
+        new_links=array_literal([note.new_links for _, _, note in seen]),
+        problem=array_literal([note.problem for _, _, note in seen]),
     )
 
 

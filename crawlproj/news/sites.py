@@ -42,7 +42,7 @@ KEYS: Final = (
     "redirects",
     "accept",
 )
-LATER: Final = frozenset({"parameters", "redirects", "accept", "revisit", "nostore", "nofollow"})
+LATER: Final = frozenset({"parameters", "redirects", "accept", "nostore", "nofollow"})
 """Keys and verdicts that are checked, and take effect in a later version."""
 URLS_EXAMPLE: Final = '["https://example.org/"]'
 PARAMETER_WORDS: Final = ("required", "optional", "dropped")

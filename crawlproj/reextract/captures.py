@@ -13,6 +13,7 @@ from crawlproj.archive import Archive, Capture
 from crawlproj.archive.cdxj import IndexEntry, format_timestamp
 from crawlproj.archive.open_file import OPEN, SUFFIX, plain_name, prefix_of
 from crawlproj.archive.stored_record import StoredRecord
+from crawlproj.content.probe import is_probe_url
 from crawlproj.errors import ArchiveError
 from crawlproj.http import heads
 from crawlproj.urls.canonical import canonical_url
@@ -60,10 +61,13 @@ class CaptureSelector:
         for _, alike in groupby(self.archive.iter_entries(), key=lambda entry: entry.key):
             found: dict[str, list[IndexEntry]] = {}
             for entry in alike:
-                # The response to a POST is no page: a spider's own request leads to it.
+                # The response to a POST is no page: a spider's own request leads to it. Nor is that
+                # to a path that nobody has.
                 if entry.post_query or not self._is_selected(entry):
                     continue
-                found.setdefault(canonical_url(entry.url) or entry.url, []).append(entry)
+                url = canonical_url(entry.url) or entry.url
+                if not is_probe_url(url):
+                    found.setdefault(url, []).append(entry)
             yield from found.items()
 
     def find_entries(self, url: str, queries: Iterable[str] = ("",)) -> list[IndexEntry]:

@@ -67,6 +67,9 @@ WAYS_IN = {
     "redirect": WayIn("found by a redirect of", "found by a redirect"),
     "request": WayIn("requested by the spider on", "requested by the spider"),
     "import": WayIn("imported, also found on", "imported from a WARC file"),
+    "named_feed": WayIn(
+        "a feed outside of the scope that is named by", "a feed outside of the scope"
+    ),
     "probe": WayIn(
         "asked for to see how its server answers for pages that are gone, because of",
         "asked for to see how its server answers for pages that are gone",

@@ -5,9 +5,10 @@ of all crawls, of one URL, of one host.
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from crawlproj.articles.delays import read_delays
 from crawlproj.config import Config
 from crawlproj.content.packed_text import unpack_blocks, visible_blocks
 from crawlproj.database.queries import Queries
@@ -33,6 +34,8 @@ LEFT_OUT = "left out"
 """In place of a state: it is not part of the crawl."""
 MAX_NAMES = 5
 """So many hosts are shown of a scope."""
+LATELY = timedelta(days=7)
+"""Articles of so many days tell how soon they are fetched."""
 MAX_LANGUAGES = 10
 """So many languages are shown of a crawl, those of most pages."""
 
@@ -95,6 +98,10 @@ def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
             "age_s": None,
             "revisits": 0,
             "change_ratio": None,
+            "sources": 0,
+            "silent_sources": 0,
+            "delay_p50_s": None,
+            "delay_p95_s": None,
         }
     rows = db.fetch_rows("status_urls", now=now)
     for name, state, number, fetched, documents, due, next_due in rows:
@@ -126,7 +133,19 @@ def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
         }
         if changed + unchanged:
             crawls[name]["change_ratio"] = round(changed / (changed + unchanged), 4)
+    _add_sources(db, crawls, now)
     return crawls
+
+
+def _add_sources(db: Queries, crawls: dict[str, dict[str, Any]], now: datetime) -> None:
+    """Add sources, and how soon articles were fetched of late."""
+    for id_, name, sources, silent in db.fetch_rows("status_sources"):
+        crawl = crawls[name]
+        crawl |= {"sources": sources, "silent_sources": silent}
+        if crawl["articles"]:
+            delays = read_delays(db, id_, now - LATELY)
+            if delays is not None:
+                crawl |= {"delay_p50_s": delays.p50_s, "delay_p95_s": delays.p95_s}
 
 
 def _add_texts(db: Queries, crawls: dict[str, dict[str, Any]]) -> None:

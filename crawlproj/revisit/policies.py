@@ -12,6 +12,7 @@ from typing import Any
 from crawlproj.errors import ConfigError
 from crawlproj.revisit.adaptive import AdaptivePolicy
 from crawlproj.revisit.base import (
+    NO_NUMBERS,
     Bounds,
     IntervalPolicy,
     Numbers,
@@ -24,6 +25,7 @@ from crawlproj.revisit.classes import ClassesPolicy
 from crawlproj.revisit.optimal import OptimalPolicy, make_prices, page_value
 from crawlproj.revisit.price import Prices
 from crawlproj.revisit.rates import (
+    Calibration,
     Priors,
     elapsed_s,
     expected_age,
@@ -59,21 +61,23 @@ class RevisitPlanner:
     """Plans the next visit to any page: learns from this one, whatever the policy, and asks the
     policy of the page's site.
 
-    `prices` and `priors` are of one worker; prices are shared by `PriceControl.take_factor` and
-    `set_price`. `errors` counts what a policy of one's own has failed at: then the page has the
-    first interval.
+    `prices` are of one worker; they are shared by `PriceControl.take_factor` and `set_price`.
+    `steers`: visits move the prices; those of the past, which are replayed, must not. `errors`
+    counts what a policy of one's own has failed at: then the page has the first interval.
     """
 
-    def __init__(self, settings: RevisitSettings) -> None:
+    def __init__(self, settings: RevisitSettings, steers: bool = True) -> None:
         bounds = settings.bounds
         self.settings = settings
         self.bounds = bounds
         self.prices = make_prices(bounds)
         self.errors = 0
+        self._steers = steers
         self._priors = {
             source: Priors(make_prior(self.prices.of_kind(source).mean_s))
             for source in (False, True)
         }
+        self._calibrations = {source: Calibration() for source in (False, True)}
         self._began: datetime | None = None
         self.policy = _make_policy(settings, settings.policy, bounds, prices=self.prices)
         self._sites = {
@@ -91,38 +95,39 @@ class RevisitPlanner:
         """The next visit; always within the bounds, and never an exception."""
         priors = self._priors[visit.source]
         learned = learn(visit.numbers, visit, priors.prior_of(visit.host, visit.kind))
+        if not visit.first:
+            changed = visit.changed or bool(visit.new_links)
+            self._calibrations[visit.source].note_visit(visit.numbers, elapsed_s(visit), changed)
         if visit.visits == 1:
             priors.note_visit(visit)
+        kept = learned
+        if visit.first and not is_known(visit.numbers):
+            # A first visit teaches nothing. What is thought of such pages is asked again at the
+            # second one, when more is known of others.
+            kept = NO_NUMBERS
         policy, bounds, weight = self._policy_of(visit.host)
         informed = replace(visit, numbers=learned, weight=visit.weight * weight)
         try:
             plan = policy.plan(informed)
             seconds = plan.interval.total_seconds()
-            numbers = Numbers(
-                learned.rate_a, learned.rate_b, plan.numbers.own_a, plan.numbers.own_b
-            )
+            numbers = replace(kept, own_a=plan.numbers.own_a, own_b=plan.numbers.own_b)
         except Exception:
             if not self.errors:
                 log.exception("The revisit policy failed; such pages have the first interval")
             self.errors += 1
-            return Plan(bounds.first(visit.source), learned)
+            return Plan(bounds.first(visit.source), kept)
         interval = bounds.clamp(timedelta(seconds=seconds), visit.source)
-        if isinstance(policy, OptimalPolicy):
+        if self._steers and isinstance(policy, OptimalPolicy):
             self._note_planned(visit, interval)
         return Plan(interval, numbers)
 
-    def freshness_of(self, numbers: Numbers, age_s: float, source: bool = False) -> float:
-        """How likely a copy of that age is fresh; by the crawl's prior if nothing was learned."""
-        if not is_known(numbers):
-            numbers = self._priors[source].general
-        return freshness(numbers, age_s)
-
     def estimate(self, numbers: Numbers, age_s: float, source: bool) -> tuple[float, float]:
         """How likely a copy of that age is fresh, and since when it is expected to be out of date,
-        in seconds; by the crawl's prior if nothing was learned.
+        in seconds. It is right in the mean of many pages.
         """
         if not is_known(numbers):
-            numbers = self._priors[source].general
+            numbers = self._priors[source].learned
+        numbers = self._calibrations[source].correct(numbers)
         return freshness(numbers, age_s), expected_age(numbers, age_s)
 
     def _note_planned(self, visit: Visit, interval: timedelta) -> None:
@@ -189,9 +194,9 @@ def _site_bounds(bounds: Bounds, interval: timedelta) -> Bounds:
     )
 
 
-def choose_policy(settings: RevisitSettings) -> RevisitPlanner:
+def choose_policy(settings: RevisitSettings, steers: bool = True) -> RevisitPlanner:
     """The planner of these settings; ConfigError if one of them makes no sense."""
-    return RevisitPlanner(settings)
+    return RevisitPlanner(settings, steers)
 
 
 def _make_policy(

@@ -23,10 +23,17 @@ SMALLEST = 1e-6
 LARGEST = 1e12
 """Seconds: 30,000 years."""
 MOST_GROUPS = 20_000
-GROUP_MAX_A = 50.0
 MOST_LINKS = 1_000_000
-GROUP_A = 2.0
-"""What a group is thought to be weighs as much as so many changes."""
+GROUP_LEAST = 2.0
+"""What a group is thought to be weighs as much as so many pages."""
+GROUP_MOST = 100.0
+"""Forgetting: what was learned of a group weighs no more than so many pages."""
+CALIBRATION_STEP = 5.0
+CALIBRATION_START = 50
+LEAST_STEP = 0.01
+"""How far a single visit moves the calibration, at first and later."""
+MOST_FACTOR = 4.0
+ALL_PAGES = ("*", "")
 
 
 def is_known(numbers: Numbers) -> bool:
@@ -156,10 +163,42 @@ def visit_value(a: float, b: float, tau: float) -> float:
     return max(b * b * (x * x / 2 - integral), 0.0)
 
 
+class Calibration:
+    """How much more often pages are found changed than was expected of them: `factor` times as
+    often. What is learned of each page begins with what is thought of all, so the mean of many
+    lags behind; what is said of all copies together is corrected by this.
+    """
+
+    def __init__(self) -> None:
+        self.factor = 1.0
+        self._visits = 0
+
+    def note_visit(self, numbers: Numbers, tau: float, changed: bool) -> None:
+        """A page of which that was known was found changed, or not, after tau seconds."""
+        if not is_known(numbers) or tau <= 0:
+            return
+        self._visits += 1
+        step = max(CALIBRATION_STEP / (self._visits + CALIBRATION_START), LEAST_STEP)
+        surprise = float(changed) - 1 + freshness(self.correct(numbers), tau)
+        factor = self.factor * exp(step * surprise)
+        self.factor = min(max(factor, 1 / MOST_FACTOR), MOST_FACTOR)
+
+    def correct(self, numbers: Numbers) -> Numbers:
+        """What is to be expected of many pages with these numbers."""
+        if not is_known(numbers):
+            return numbers
+        assert numbers.rate_a is not None
+        return Numbers(keep_sane(numbers.rate_a * self.factor), numbers.rate_b)
+
+
 class Priors:
     """What is thought of a new page: what the pages of its host and kind taught at their second
     visits, else those of its kind, else the crawl's own prior. Kept in memory, for the groups used
     last.
+
+    A group has its mean rate of change: that of all rates which its pages are expected to have,
+    each by the prior of that moment and what its second visit has shown. So it goes where pages
+    that were drawn from it would show what its pages have shown.
     """
 
     def __init__(self, prior: Numbers, most: int = MOST_GROUPS) -> None:
@@ -171,33 +210,50 @@ class Priors:
         for name in ((host, kind), ("", kind)):
             group = self._groups.get(name)
             if group is not None:
-                a, b = group
-                return Numbers(PRIOR_A, keep_sane(PRIOR_A * b / a))
+                return _group_prior(group[1])
         return self.general
+
+    @property
+    def learned(self) -> Numbers:
+        """What all pages taught: for the mean of pages of which not even the kind is known."""
+        group = self._groups.get(ALL_PAGES)
+        if group is None:
+            return self.general
+        return _group_prior(group[1])
 
     def note_visit(self, visit: Visit) -> None:
         """Learn from the second visit to a page: so each page counts once."""
         tau = elapsed_s(visit)
         if not tau:
             return
-        kind = visit.kind
+        self._update_group(ALL_PAGES, self.general, visit, tau=tau)
         above = self.general
-        for name in (("", kind), (visit.host, kind)):
-            a, b = self._groups.get(name) or self._first_group(above)
-            a, b = update(a, b, visit, tau=tau)
-            if a > GROUP_MAX_A:
-                b *= GROUP_MAX_A / a
-                a = GROUP_MAX_A
-            self._groups[name] = (keep_sane(a), keep_sane(b))
-            self._groups.move_to_end(name)
-            above = Numbers(*self._groups[name])
+        for name in (("", visit.kind), (visit.host, visit.kind)):
+            above = self._update_group(name, above, visit, tau=tau)
         while len(self._groups) > self._most:
             self._groups.popitem(last=False)
+
+    def _update_group(
+        self, name: tuple[str, str], above: Numbers, visit: Visit, tau: float
+    ) -> Numbers:
+        number, mean_s = self._groups.get(name) or self._first_group(above)
+        prior = _group_prior(mean_s)
+        assert prior.rate_a is not None and prior.rate_b is not None
+        a, b = update(prior.rate_a, prior.rate_b, visit, tau=tau)
+        mean_s = keep_sane((number + 1) / (number / mean_s + a / b))
+        self._groups[name] = (min(number + 1, GROUP_MOST), mean_s)
+        self._groups.move_to_end(name)
+        return _group_prior(mean_s)
 
     def _first_group(self, above: Numbers) -> tuple[float, float]:
         """A group of which nothing is known changes as often as the one above it."""
         a = above.rate_a
         b = above.rate_b
         if a is None or b is None or above is NO_NUMBERS:
-            return GROUP_A, GROUP_A * LARGEST
-        return GROUP_A, keep_sane(GROUP_A * b / a)
+            return GROUP_LEAST, LARGEST
+        return GROUP_LEAST, keep_sane(b / a)
+
+
+def _group_prior(mean_s: float) -> Numbers:
+    """Of a group of pages that change at a rate of once in so many seconds, in the mean."""
+    return Numbers(PRIOR_A, keep_sane(PRIOR_A * mean_s))

@@ -1,8 +1,8 @@
 """Has a page changed? What the pure judges say of it (content/changes.py, content/link_state.py),
 with what is known of the page and of its host.
 
-Lives on the event loop. What is known of a page comes with its ticket and goes with the end of its
-visit; what is known of a host comes when it is leased, and is kept here.
+Lives on the event loop, but for `compare`. What is known of a page comes with its ticket and goes
+with the end of its visit; what is known of a host comes when it is leased, and is kept here.
 """
 
 from __future__ import annotations
@@ -10,19 +10,23 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Final
 
+from crawlproj.content.changes import MAX_WALLS as MAX_TEXT_WALLS
 from crawlproj.content.changes import Change, ChangeKind, ChangeRules, judge_change
 from crawlproj.content.document import Document
-from crawlproj.content.host_noise import HostNoise, unpack_noise
+from crawlproj.content.host_noise import NO_NOISE, HostNoise, unpack_noise
 from crawlproj.content.link_state import (
     count_new_links,
+    find_new_links,
+    hash_link,
     hash_links,
     is_link_state,
     pack_links,
 )
-from crawlproj.content.page_state import count_wall, unpack_state
+from crawlproj.content.page_state import clear_walls, count_wall, unpack_state
 from crawlproj.content.probe import (
     NO_PROBE,
     Probe,
@@ -34,7 +38,8 @@ from crawlproj.content.probe import (
 from crawlproj.frontier.base import Found, HostText, NewUrl, Ticket
 from crawlproj.frontier.seen import FOLLOWED
 from crawlproj.items import ChangeVerdict, Page
-from crawlproj.scheduling.sources import SOURCE_KINDS, is_source
+from crawlproj.scheduling.link_places import count_articles
+from crawlproj.scheduling.sources import SOURCE_KINDS, is_host_root, is_seed, was_hub
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 from crawlproj.urls.domains import registered_domain
 
@@ -45,15 +50,16 @@ MIN_LINKS: Final = 5
 """A listing that had at least so many links and has none is a wall."""
 MIN_GONE: Final = 500
 """A page that loses at least so many letters, and most of what it had, may be gone."""
-MAX_HOSTS: Final = 5_000
+MAX_HOSTS: Final = 2_000
 WRITE_GAP_S: Final = 30.0
 """How often what is known of a host is written."""
 SET_ASIDE: Final = {
     "wall": "pages/wall",
     "soft 404": "pages/soft_gone",
-    "probe": "pages/probe",
 }
-"""Why a page is set aside, and how that is counted."""
+"""Why a page is set aside, and how that is counted. What nobody has is no page: every answer to it
+is counted, whatever its status.
+"""
 
 
 @dataclass(slots=True)
@@ -62,9 +68,22 @@ class KnownHost:
 
     noise: HostNoise
     probe: Probe = NO_PROBE
+    has_pages: bool = False
+    """It has shown a page since its answer was taken: else all of it may be behind a wall."""
     is_new: bool = False
     """Something was learned that is not stored yet."""
     written_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a comparison of a page came to: the verdict, what it says of the host, and the month for
+    which its host is to be asked for a path that nobody has; 0: it is not.
+    """
+
+    verdict: ChangeVerdict
+    noise: HostNoise = NO_NOISE
+    probe_month: int = 0
 
 
 class ChangeWatch:
@@ -81,7 +100,10 @@ class ChangeWatch:
         put_texts: Callable[[Mapping[str, HostText]], None],
         count: Callable[[str, int], None],
         clock: Callable[[], float] = time.monotonic,
+        verdict: Callable[[str], str] = lambda url: "",
     ) -> None:
+        """`verdict`: what the rules of its site say of a URL."""
+        self._verdict = verdict
         self._crawl = crawl
         self._rules = rules
         self._add_urls = add_urls
@@ -97,6 +119,11 @@ class ChangeWatch:
         for name, text in texts.items():
             known = KnownHost(unpack_noise(text.noise), read_probe(text.probe))
             known.written_at = self._clock()
+            own = self._hosts.get(name)
+            if own is not None and own.is_new:
+                # What was learned here in the last lease is not stored yet.
+                own.probe = max(own.probe, known.probe, key=attrgetter("month"))
+                known = own
             self._remember(name, known)
 
     def write_texts(self) -> None:
@@ -110,6 +137,7 @@ class ChangeWatch:
         if known is None:
             known = KnownHost(HostNoise(), written_at=self._clock())
             self._remember(name, known)
+        self._hosts.move_to_end(name)
         return known
 
     def _remember(self, name: str, known: KnownHost) -> None:
@@ -135,31 +163,56 @@ class ChangeWatch:
     def judge(self, page: Page) -> ChangeVerdict:
         """Say once of a page that was read how it differs from its last visit."""
         if page.verdict is None:
-            page.verdict = self._judge(page)
-            if page.verdict.set_aside:
-                self._count(SET_ASIDE[page.verdict.set_aside], 1)
+            return self.take_comparison(page, self.compare(page))
         return page.verdict
 
-    def _judge(self, page: Page) -> ChangeVerdict:
+    def take_comparison(self, page: Page, comparison: Comparison) -> ChangeVerdict:
+        """Keep what a comparison came to; the first one counts."""
+        ticket = page.ticket
+        if page.verdict is not None or not isinstance(ticket, Ticket):
+            return comparison.verdict
+        verdict = comparison.verdict
+        page.verdict = verdict
+        if verdict.set_aside in SET_ASIDE:
+            self._count(SET_ASIDE[verdict.set_aside], 1)
+        if not verdict.set_aside and page.kind == "html":
+            self.note_page(ticket.host)
+        if comparison.probe_month:
+            self._ask_probe(ticket, comparison.probe_month)
+        if comparison.noise.paths:
+            known = self._host(ticket.host)
+            known.noise = known.noise.merge(comparison.noise)
+            self._learn(ticket.host, known)
+        return verdict
+
+    def note_page(self, host: str) -> None:
+        """The host has shown a page, perhaps the same as at the last visit."""
+        known = self._hosts.get(host)
+        if known is not None:
+            known.has_pages = True
+
+    def compare(self, page: Page) -> Comparison:
+        """Compare a page with its last visits. Changes nothing: very long pages are compared in
+        another thread.
+        """
         ticket = page.ticket
         document = page.document
         assert isinstance(ticket, Ticket)
         if ticket.found is Found.PROBE:
-            return ChangeVerdict(False, set_aside="probe")
+            return Comparison(ChangeVerdict(False, set_aside="probe"))
         if document is None:
             changed = ticket.block_digest is not None and page.body_digest != ticket.body_digest
-            return ChangeVerdict(changed)
-        if page.kind in SOURCE_KINDS or page.page_kind == "listing":
-            return self._judge_links(page, ticket, document)
+            return Comparison(ChangeVerdict(changed))
+        if page.kind in SOURCE_KINDS or (page.kind == "html" and _is_hub(page, ticket)):
+            return Comparison(self._judge_links(page, ticket, document))
         if page.kind != "html":
-            return ChangeVerdict(_differs(document, ticket))
-        if is_source(page):
-            return self._judge_links(page, ticket, document)
+            return Comparison(ChangeVerdict(_differs(document, ticket)))
         return self._judge_text(page, ticket, document)
 
     def _judge_links(self, page: Page, ticket: Ticket, document: Document) -> ChangeVerdict:
         """A page that leads to others has changed if it leads to new ones."""
-        hashes = hash_links(_own_links(page, document))
+        links = _own_links(page, document)
+        hashes = hash_links(links)
         before, walls = _without_walls(ticket.page_state)
         if ticket.block_digest is None:
             before = None
@@ -174,46 +227,64 @@ class ChangeWatch:
         kind = ""
         if new:
             kind = ChangeKind.NEW_LINKS.value
-        return ChangeVerdict(bool(new), kind, state=state, new_links=new)
+        verdict = ChangeVerdict(bool(new), kind, state=state, new_links=new)
+        if not new:
+            return replace(verdict, new_articles=0)
+        new_hashes = find_new_links(hashes, before)
+        if page.kind != "html":
+            return replace(verdict, new_hashes=new_hashes)
+        fresh = [url for url in links if hash_link(url) in new_hashes]
+        articles = count_articles(fresh, links, self._verdict)
+        return replace(verdict, new_hashes=new_hashes, new_articles=articles)
 
-    def _judge_text(self, page: Page, ticket: Ticket, document: Document) -> ChangeVerdict:
-        known = self._host(ticket.host)
+    def _judge_text(self, page: Page, ticket: Ticket, document: Document) -> Comparison:
+        known = self._hosts.get(ticket.host) or KnownHost(NO_NOISE)
         is_new = ticket.block_digest is None
-        if known.probe.is_answer(document) and (is_new or _differs(document, ticket)):
-            return ChangeVerdict(False, ChangeKind.SOFT_404.value, set_aside="soft 404")
-        if not is_new and not _differs(document, ticket):
-            return ChangeVerdict(False)
+        may_be_gone = not is_seed(ticket) and (is_new or _differs(document, ticket))
         before = ticket.page_state
         if is_new or is_link_state(before):
             before = None
+        if may_be_gone and known.probe.is_answer(document):
+            if known.has_pages:
+                kind = ChangeKind.SOFT_404.value
+                return Comparison(ChangeVerdict(False, kind, set_aside="soft 404"))
+            stored = unpack_state(before)
+            if before is not None and stored is not None and stored.walls < MAX_TEXT_WALLS:
+                return Comparison(_wall(count_wall(before)))
+        if before is not None and not _differs(document, ticket):
+            return Comparison(ChangeVerdict(False, state=forget_walls(before)))
         judged = judge_change(
-            document.blocks, before, ticket.url, host=known.noise, rules=self._rules
+            document.blocks,
+            before,
+            ticket.url,
+            host=known.noise,
+            rules=self._rules,
+            visit=ticket.visit,
         )
         change = judged.change
         is_wall = change.kind is ChangeKind.WALL
+        probe_month = 0
         if before is not None and (is_wall or _is_other_page(change, document)):
             month = month_of(page.at)
-            is_asked = known.probe.is_known(month) or ticket.request is not None
-            if not is_asked:
-                self._ask_probe(ticket, month)
+            if not (known.probe.is_known(month) or ticket.request is not None):
+                probe_month = month
             if is_wall:
-                return _wall(judged.state)
+                return Comparison(_wall(judged.state), probe_month=probe_month)
             stored = unpack_state(before)
-            if not is_asked and stored is not None and not stored.walls:
+            if probe_month and stored is not None and not stored.walls:
                 # Until it is known how the host answers for pages that are gone.
-                return _wall(count_wall(before))
-        if judged.noise.paths:
-            known.noise = known.noise.merge(judged.noise)
-            self._learn(ticket.host, known)
+                return Comparison(_wall(count_wall(before)), probe_month=probe_month)
         if judged.first:
-            return ChangeVerdict(_differs(document, ticket), state=judged.state)
-        return ChangeVerdict(
+            verdict = ChangeVerdict(_differs(document, ticket), state=judged.state)
+            return Comparison(verdict, judged.noise, probe_month)
+        verdict = ChangeVerdict(
             change.changed,
             change.kind.value,
             new_letters=change.new_letters,
             gone_letters=change.gone_letters,
             state=judged.state,
         )
+        return Comparison(verdict, judged.noise, probe_month)
 
     # Pages that are gone without saying so.
 
@@ -226,7 +297,8 @@ class ChangeWatch:
             url_key(self._crawl, url),
             url,
             ticket.host,
-            depth=ticket.depth,
+            # A URL of depth 0 would be a seed.
+            depth=max(ticket.depth, 1),
             parent=ticket.id,
             found=Found.PROBE,
         )
@@ -236,13 +308,31 @@ class ChangeWatch:
         """Keep the answer to a path that nobody has. What is no page says clearly that there is
         none.
         """
+        self._count("pages/probe", 1)
         document = None
         if 200 <= page.status < 300:
             document = page.document
         name = page.ticket.host
         known = self._host(name)
         known.probe = make_probe(document, month_of(page.at))
+        known.has_pages = False
         self._put_texts({name: self._text_of(known)})
+
+
+def forget_walls(state: bytes | None) -> bytes | None:
+    """The state of a page that is there again just as it was, if there were walls since; None:
+    there were none, so that what is stored is right.
+    """
+    if state is None:
+        return None
+    if state[:1] == WALL_MARK:
+        return _without_walls(state)[0]
+    return clear_walls(state)
+
+
+def _is_hub(page: Page, ticket: Ticket) -> bool:
+    """Is it HTML that leads to other pages? A seed that is a text is judged as such."""
+    return page.page_kind == "listing" or is_host_root(ticket.url) or was_hub(ticket)
 
 
 def _differs(document: Document, ticket: Ticket) -> bool:

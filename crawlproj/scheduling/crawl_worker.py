@@ -18,6 +18,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from crawlproj.articles.delays import Delays, read_delays
 from crawlproj.articles.store import ArticleStore, QueuedPage
 from crawlproj.config import Config
 from crawlproj.content.document import Link
@@ -67,6 +68,7 @@ from crawlproj.scheduling.dispatcher import Dispatcher
 from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
 from crawlproj.scheduling.late_verdicts import LateVerdicts
+from crawlproj.scheduling.link_places import LinkPlacer, PlaceRules, count_articles
 from crawlproj.scheduling.marking import PageMarking
 from crawlproj.scheduling.memory_tuning import release_memory
 from crawlproj.scheduling.messages import BudgetNews, FromDatabase, Refill, frontier_time
@@ -76,10 +78,12 @@ from crawlproj.scheduling.redirects import RedirectFollower
 from crawlproj.scheduling.request_log import RequestLog, log_file_name, rules_in_force
 from crawlproj.scheduling.revisit_budget import NO_MOVES, RevisitBudget
 from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
+from crawlproj.scheduling.source_watch import SourceWatch
 from crawlproj.scheduling.spider import (
     ChoosesLinks,
     LearnsSeeds,
     check_scope,
+    revisits_of,
     scope_of,
     seeds_of,
     site_rules_of,
@@ -154,14 +158,24 @@ class CrawlWorker:
         self.freshness: float | None = None
         self.age_s: float | None = None
         """How fresh the copies of this crawl are by estimate; None: nobody has looked yet."""
+        self.delays: Delays | None = None
+        """How soon this run has fetched new articles; known only when the crawl has ended."""
+        self.silent_sources = 0
+        """Sources that bring nothing any more; known only when the crawl has ended."""
         self.changes = ChangeWatch(
             config.spec.name,
             config.change_rules,
             add_urls=self.add_urls,
             put_texts=self._put_texts,
             count=count,
+            verdict=self._verdict_of,
         )
         self.marking = self._new_marking()
+        self._place_rules = PlaceRules(
+            config.source_old or None,
+            moves=config.spec.order == "best",
+            verdict=self._verdict_of,
+        )
         self._previews: dict[int, asyncio.Future[ItemVerdict | None]] = {}
         self._late_verdicts = LateVerdicts()
 
@@ -203,6 +217,7 @@ class CrawlWorker:
                 on_robots_changed=lambda origins: self.database_thread.mark_robots_changed(origins),
                 set_hung_pages_aside=self._set_hung_pages_aside,
                 rules=config.rules,
+                on_seeds_added=self._take_new_seeds,
             )
             notifications.start_listening()
             names = StaticNames(dict(config.dns_hosts))
@@ -211,6 +226,8 @@ class CrawlWorker:
             stack.callback(DatabaseWatchdog(database, config.database_patience_s).stop)
             self._make_parts(timeout_s)
             self._budget = RevisitBudget(self.frontier, self._planner.estimate)
+            self._source_watch = SourceWatch(self.frontier, config.source_silence)
+            self._began = self.frontier.now()
             notes = None
             if self.marker is not None and config.warc is not None:
                 notes = DuplicateNotes(self.frontier, self.archiver)
@@ -236,6 +253,7 @@ class CrawlWorker:
                 notes=notes,
                 stats=CrawlStats(self.frontier),
                 budget=self._budget,
+                source_watch=self._source_watch,
             )
             self.leases.database_thread = self.database_thread
             if isinstance(self._spider, LearnsSeeds):
@@ -246,13 +264,20 @@ class CrawlWorker:
             self.database_thread.start()
             self._opened = stack.pop_all()
 
+    def _verdict_of(self, url: str) -> str:
+        """What the rules of its site say of a URL; empty if they say nothing."""
+        site = self._site_of(url)
+        if site is None:
+            return ""
+        return site.verdict(url)
+
     def _new_marking(self) -> PageMarking:
         return PageMarking(
             self.config,
             self.marker,
             self._site_of,
             articles=wants_articles(self._spider) and self.config.article_processes > 0,
-            judge=self.changes.judge,
+            changes=self.changes,
         )
 
     def _start_articles(self, database: Database, stack: ExitStack) -> None:
@@ -366,6 +391,20 @@ class CrawlWorker:
         self.notices += self.changed_rules
         self._note_rejudged(self.frontier.apply_rules(rules, wanted))
 
+    def _take_new_seeds(self) -> None:
+        """Let seeds that were added while the crawl runs belong to it. In the database thread."""
+        seeds = self.frontier.seed_urls()
+        self._on_loop(self._learn_seeds, seeds)
+
+    def _learn_seeds(self, seeds: list[str]) -> None:
+        if not isinstance(self._spider, LearnsSeeds):
+            return
+        self._spider.learn_seeds(seeds)
+        # What was out of scope may be inside now.
+        self.seen_urls.forget_all()
+        self._count("scope/new_seeds", 1)
+        log.info("Seeds were added: this crawl has %s", format_count(len(seeds), "seed"))
+
     def _note_rejudged(self, done: Rejudged) -> None:
         if done.out:
             self._count("scope/out", done.out)
@@ -400,7 +439,7 @@ class CrawlWorker:
             config.known_urls,
             follow_nofollow=config.follow_nofollow,
             suffixes=config.suffixes,
-            addresses=ArticleAddresses(config.known_urls) if config.article_keys else None,
+            addresses=self._article_addresses(),
         )
         self.leases = WorkerLeases(
             config,
@@ -412,7 +451,8 @@ class CrawlWorker:
         self.robots = RobotsLifecycle(config, self.leases, count, add_sitemaps=self._add_sitemaps)
         self.dispatcher = Dispatcher(config, self.leases, self.robots, count=count)
         self._request_log = self._open_request_log()
-        self._planner = choose_policy(config.revisit)
+        sites = {**revisits_of(self._spider), **config.revisit.sites}
+        self._planner = choose_policy(replace(config.revisit, sites=sites))
         self._visits = VisitEnds(
             config,
             self.name,
@@ -430,6 +470,12 @@ class CrawlWorker:
             request_log=self._request_log,
             count=count,
         )
+
+    def _article_addresses(self) -> ArticleAddresses | None:
+        """Who wants articles needs each once; any other crawl wants all addresses."""
+        if not self.config.article_keys or not wants_articles(self._spider):
+            return None
+        return ArticleAddresses(self.config.known_urls)
 
     def _open_request_log(self) -> RequestLog | None:
         config = self.config
@@ -517,13 +563,27 @@ class CrawlWorker:
             self._count("links/same_article", addresses.held_back)
         if self.seen_urls.media:
             self._count("links/media", self.seen_urls.media)
+        if self._planner.errors:
+            self._count("revisit/policy_failed", self._planner.errors)
         if not lost:
             with suppress(DatabaseError):
                 self.freshness, self.age_s = self._budget.estimate_freshness()
+                self._look_at_sources()
                 self.left_out = self.frontier.count_left_out()
                 self.counts = self.frontier.count_urls()
                 self.leases.outlook = self.frontier.outlook()
         self._opened.close()
+
+    def _look_at_sources(self) -> None:
+        """Look once more which sources are silent, and how soon articles were fetched."""
+        fallen, self.silent_sources, examples = self._source_watch.look_at_all()
+        if fallen:
+            self._count("sources/fallen_silent", fallen)
+        if self.silent_sources:
+            self._count("sources/silent", self.silent_sources)
+            self.examples["sources/silent"] = examples[0]
+        if self.articles is not None:
+            self.delays = read_delays(self.database, self.frontier.crawl_id, self._began)
 
     # What is asked about a request, in the order of its way to the network and back.
 
@@ -604,28 +664,40 @@ class CrawlWorker:
         return self.archiver.archive_page(page)
 
     def add_links(
-        self, ticket: Ticket, links: Sequence[Link], *, follow: bool, kind: str = ""
+        self, page: Page, ticket: Ticket, links: Sequence[Link], *, follow: bool
     ) -> Links:
-        """Hand the links of a page of this kind that are new and wanted to the frontier; return all
-        of them as they are stored with the page.
+        """Hand the links of a page that are new and wanted to the frontier; return all of them as
+        they are stored with the page.
         """
-        found = FOUND_ON.get(kind, Found.LINK)
-        stored, urls = self.seen_urls.classify_links(ticket, links, follow=follow, found=found)
-        self._add_found(urls)
+        found = FOUND_ON.get(page.kind, Found.LINK)
+        placer = LinkPlacer(page, ticket, self._place_rules)
+        stored, urls = self.seen_urls.classify_links(
+            ticket, links, follow=follow, found=found, placer=placer
+        )
+        self._add_found(page, urls)
         return stored
 
     def add_links_in_slices(
-        self, ticket: Ticket, links: Sequence[Link], *, follow: bool, kind: str = ""
+        self, page: Page, ticket: Ticket, links: Sequence[Link], *, follow: bool
     ) -> Slices[Links]:
         """As `add_links`, for a page with very many of them."""
-        found = FOUND_ON.get(kind, Found.LINK)
+        found = FOUND_ON.get(page.kind, Found.LINK)
+        placer = LinkPlacer(page, ticket, self._place_rules)
         stored, urls = yield from self.seen_urls.classify_in_slices(
-            ticket, links, follow=follow, found=found
+            ticket, links, follow=follow, found=found, placer=placer
         )
-        self._add_found(urls)
+        self._add_found(page, urls)
         return stored
 
-    def _add_found(self, urls: Sequence[NewUrl]) -> None:
+    def _add_found(self, page: Page, urls: Sequence[NewUrl]) -> None:
+        page.fresh_links = len(urls)
+        if urls and page.page_kind == "other" and page.verdict is not None and page.verdict.changed:
+            found = [url.url for url in urls]
+            page.fresh_articles = count_articles(found, found, self._verdict_of)
+        for lane, name in ((Lane.BACKFILL, "links/old"), (Lane.NEW, "links/ahead")):
+            number = sum(url.lane is lane and (lane is not Lane.NEW or url.is_hot) for url in urls)
+            if number:
+                self._count(name, number)
         self.dispatcher.add_urls(urls)
         self.dispatcher.note_left_out(self.seen_urls.take_left_out())
 
@@ -638,6 +710,8 @@ class CrawlWorker:
         self.changes.note_texts(message.texts)
         if message.budget is not None:
             self._note_budget(message.budget)
+        if message.fallen_silent:
+            self._count("sources/fallen_silent", message.fallen_silent)
         for id_, found in message.previews.items():
             self._end_preview(id_, found)
         self._count_late_verdicts(message)
@@ -786,7 +860,7 @@ class CrawlWorker:
         return self.leases.outlook
 
     @property
-    def examples(self) -> Mapping[str, str]:
+    def examples(self) -> dict[str, str]:
         """Of each kind of failure the first URL that had it."""
         return self._visits.examples
 

@@ -39,6 +39,7 @@ from crawlproj.scheduling.request_log import RequestLog
 from crawlproj.scheduling.retrying import OutageRetry
 from crawlproj.scheduling.revisit_budget import NO_MOVES, RevisitBudget
 from crawlproj.scheduling.sharing import summarize_peers
+from crawlproj.scheduling.source_watch import SourceWatch
 from crawlproj.scheduling.worker import is_dead
 from crawlproj.urls.canonical import origin_of
 
@@ -92,13 +93,14 @@ class DatabaseThread(threading.Thread):
         notes: DuplicateNotes | None = None,
         stats: CrawlStats | None = None,
         budget: RevisitBudget | None = None,
+        source_watch: SourceWatch | None = None,
     ) -> None:
         """`heal` is called while the database is away, and brings it back if it can. `rest_s`: so
         long the servers of a worker rest that is found dead. `archiver` and `request_log`: the
         record and the line of a visit are on disk there before its end is stored.
         `wait_for_hosts_s`: so long a crawl waits for hosts that rest. `rules`: this worker's own,
         for the others. `notes`: tells the archive of copies. `stats`: writes the crawl's history.
-        `budget`: shares what revisits may cost.
+        `budget`: shares what revisits may cost. `source_watch`: says which sources are silent.
         """
         super().__init__(name="database", daemon=True)
         self.frontier = frontier
@@ -121,6 +123,7 @@ class DatabaseThread(threading.Thread):
         self._notes = notes
         self._stats = stats
         self._budget = budget
+        self._source_watch = source_watch
         self._rest = timedelta(seconds=rest_s)
         self._archiver = archiver
         self._heartbeat_at = -HEARTBEAT_GAP_S
@@ -308,6 +311,8 @@ class DatabaseThread(threading.Thread):
         if self._budget is not None:
             reply.budget = self._budget.take_turn(message.price_moves)
             message.price_moves = NO_MOVES
+        if self._source_watch is not None:
+            reply.fallen_silent = self._source_watch.take_turn()
         self._began = min(self._began, reply.now)
         self._release(message)
         self._renew()

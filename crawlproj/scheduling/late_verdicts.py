@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
+MAX_PAGES = 100_000
+
 
 class LateVerdicts:
     """Remembers pages whose items went on, until these pages are stored. On the event loop."""
@@ -15,6 +17,9 @@ class LateVerdicts:
 
     def note_passed(self, page: int, items: int) -> None:
         """So many items of a page went on, since it seemed to be no copy."""
+        if len(self._items) >= MAX_PAGES:
+            # Ends that were too late are never stored.
+            self._items.clear()
         self._items[page] = items
 
     def take_late(self, stored: Iterable[int], copies: Container[int]) -> int:

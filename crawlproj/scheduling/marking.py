@@ -15,7 +15,8 @@ from crawlproj.content.page_kinds import PageKinds
 from crawlproj.content.slices import SLICE_CHARACTERS
 from crawlproj.duplicates.marks import WITHDRAWN, PageMarker, make_page_text
 from crawlproj.frontier.base import ArticleSource, Ticket
-from crawlproj.items import ChangeVerdict, Page
+from crawlproj.items import Page
+from crawlproj.scheduling.change_watch import ChangeWatch
 from crawlproj.urls.rules import SiteRules
 
 TEXT_KINDS = frozenset({"html", "text", "document"})
@@ -37,10 +38,10 @@ class PageMarking:
         marker: PageMarker | None,
         site_of: Callable[[str], SiteRules | None] = lambda url: None,
         articles: bool = False,
-        judge: Callable[[Page], ChangeVerdict] | None = None,
+        changes: ChangeWatch | None = None,
     ) -> None:
-        """`judge` says how a page differs from its last visit; a page that is set aside has nothing
-        to be marked.
+        """`changes` says how a page differs from its last visit; a page that is set aside has
+        nothing to be marked.
         """
         self._keeps_text = config.text
         self._finds_language = config.language
@@ -48,7 +49,7 @@ class PageMarking:
         self._site_of = site_of
         self._takes_articles = articles
         self._kinds = PageKinds()
-        self._judge = judge
+        self._changes = changes
 
     def mark(self, page: Page) -> bool:
         """Mark a page, once; False if its text is so long that `mark_apart` must do it."""
@@ -67,9 +68,13 @@ class PageMarking:
 
     async def mark_apart(self, page: Page) -> None:
         """Mark a page, however long its text is."""
-        if not self.mark(page):
-            assert isinstance(page.ticket, Ticket)
-            await asyncio.to_thread(self._mark, page, page.ticket)
+        if self.mark(page):
+            return
+        assert isinstance(page.ticket, Ticket)
+        if self._changes is not None and page.verdict is None:
+            comparison = await asyncio.to_thread(self._changes.compare, page)
+            self._changes.take_comparison(page, comparison)
+        await asyncio.to_thread(self._mark, page, page.ticket)
 
     def _kind_of(self, document: Document, url: str) -> str:
         """Article, listing or other: by the site's rules, else by what the page looks like."""
@@ -82,7 +87,7 @@ class PageMarking:
 
     def _mark(self, page: Page, ticket: Ticket) -> None:
         page.marked = True
-        if self._judge is not None and self._judge(page).set_aside:
+        if self._changes is not None and self._changes.judge(page).set_aside:
             return
         if not _has_new_text(page, ticket):
             return

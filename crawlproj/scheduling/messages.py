@@ -200,6 +200,8 @@ class FromDatabase:
     texts: dict[str, HostText] = field(default_factory=dict)
     """What is known of the texts of hosts that were leased."""
     budget: BudgetNews | None = None
+    fallen_silent: int = 0
+    """So many sources have fallen silent."""
     previews: dict[int, tuple[str, Verdict] | None] = field(default_factory=dict)
     """Pages whose items waited, and of which page each is a copy."""
     others_wait: bool = False

@@ -1,7 +1,7 @@
-"""What others say while a crawl runs: URLs were pushed, a robots.txt has changed, pages are to be
-forgotten; and what dead workers leave: pages that they hung on.
+"""What others say while a crawl runs: URLs were pushed, seeds were added, a robots.txt has changed,
+pages are to be forgotten; and what dead workers leave: pages that they hung on.
 
-The first two come as notifications, and a lost one does little harm. A call to forget must not be
+The first three come as notifications, and a lost one does little harm. A call to forget must not be
 lost, and whoever calls waits until all workers have obeyed: so it is looked for every two seconds,
 and confirmed in the worker's row. All of it runs in the database thread.
 """
@@ -22,14 +22,15 @@ log = logging.getLogger(__name__)
 
 PUSHES = "crawlproj_push"
 ROBOTS = "crawlproj_robots"
+SEEDS = "crawlproj_seeds"
 CALL_GAP_S = 2.0
 """How often calls to forget are looked for."""
 
 
 class NotificationListener:
     """`on_robots_changed` is called with origins whose robots.txt another worker has read;
-    `set_hung_pages_aside` at the start and every few seconds, before a dead worker's servers have
-    rested.
+    `on_seeds_added` when this crawl has new seeds; `set_hung_pages_aside` at the start and every
+    few seconds, before a dead worker's servers have rested.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class NotificationListener:
         on_robots_changed: Callable[[Iterable[str]], None],
         set_hung_pages_aside: Callable[[], None],
         rules: PolitenessRules,
+        on_seeds_added: Callable[[], None],
     ) -> None:
         self._frontier = frontier
         self._db = frontier.db
@@ -47,6 +49,7 @@ class NotificationListener:
         self._rules = rules
         self._archiver = archiver
         self._on_robots_changed = on_robots_changed
+        self._on_seeds_added = on_seeds_added
         self._obeyed = -1
         """The last call to forget whose rules are in force here."""
         self._confirmed = -1
@@ -62,22 +65,22 @@ class NotificationListener:
         self._frontier.heartbeat(self._worker, False, self._rules.as_settings())
         self._db.listen(PUSHES)
         self._db.listen(ROBOTS)
+        self._db.listen(SEEDS)
         self._check_takedowns()
         self._check_hung_pages()
 
     def poll_pushes(self) -> list[str]:
-        """Receive what has come, and return the pushes into this crawl."""
+        """Receive what has come, and return the pushes into this crawl; new seeds count as such."""
         heard = self._db.receive_notifications()
         if time.monotonic() - self._looked_at >= CALL_GAP_S:
             self._check_takedowns()
         if time.monotonic() - self._hung_looked_at >= CALL_GAP_S:
             self._check_hung_pages()
         self._on_robots_changed(name for channel, name in heard if channel == ROBOTS)
-        return [
-            name
-            for channel, name in heard
-            if channel == PUSHES and name == self._frontier.spec.name
-        ]
+        own = [(channel, name) for channel, name in heard if name == self._frontier.spec.name]
+        if any(channel == SEEDS for channel, _ in own):
+            self._on_seeds_added()
+        return [name for channel, name in own if channel in (PUSHES, SEEDS)]
 
     def _check_takedowns(self) -> None:
         """Obey a call to forget, and confirm it. The rules are in force before the file is closed,

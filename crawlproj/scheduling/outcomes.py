@@ -21,8 +21,17 @@ from crawlproj.http.status import (
     parse_retry_after,
 )
 from crawlproj.items import ChangeVerdict, Page
-from crawlproj.revisit.base import NO_HINTS, Hints, Numbers, RevisitPolicy, Visit
+from crawlproj.revisit.base import (
+    NO_HINTS,
+    NO_NUMBERS,
+    Hints,
+    Numbers,
+    RevisitPolicy,
+    Visit,
+)
 from crawlproj.revisit.policies import choose_policy
+from crawlproj.revisit.rates import learn
+from crawlproj.scheduling.change_watch import forget_walls
 from crawlproj.scheduling.server_hints import (
     met_hints,
     read_hints,
@@ -30,7 +39,15 @@ from crawlproj.scheduling.server_hints import (
     short_tag,
     trusted_change,
 )
-from crawlproj.scheduling.sources import SOURCE_KINDS, is_source
+from crawlproj.scheduling.source_notes import note_source
+from crawlproj.scheduling.sources import (
+    SOURCE_KINDS,
+    is_born_source,
+    is_hub,
+    is_source,
+    leads_on,
+    was_hub,
+)
 from crawlproj.urls.canonical import join_href
 
 NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression", "request"})
@@ -57,20 +74,29 @@ class OutcomeRules:
     gone_interval: timedelta
     revisit_filter: frozenset[str] | None = None
     soon: timedelta = timedelta(hours=1)
-    """After what can't be the page it is asked again."""
+    """After what can't be the page it is asked again; a source after its own first interval."""
+    source_soon: timedelta = timedelta(minutes=15)
+    hub_longest: timedelta = timedelta(hours=12)
+    """A page with new links more often than that is a hub."""
     weights: Mapping[str, float] = field(default_factory=dict)
     """What a visit to a page of each kind is worth; others: 1."""
 
     @classmethod
-    def from_config(cls, config: Config, policy: RevisitPolicy | None = None) -> Self:
-        """`policy`: the one that is shared with others; made from the settings if there is none."""
+    def from_config(
+        cls, config: Config, policy: RevisitPolicy | None = None, steers: bool = True
+    ) -> Self:
+        """`policy`: the one that is shared with others; made from the settings if there is none.
+        `steers`: visits move its price; not those of the past.
+        """
         return cls(
-            policy or choose_policy(config.revisit),
+            policy or choose_policy(config.revisit, steers),
             config.retries,
             config.retry_delay,
             gone_limit=config.gone_limit,
             gone_interval=config.bounds.interval,
             soon=max(config.bounds.shortest / SOON_PART, SOONEST),
+            source_soon=config.source_bounds.interval,
+            hub_longest=config.bounds.shortest,
             weights=config.revisit_weights,
             revisit_filter=config.revisit_filter,
         )
@@ -78,6 +104,7 @@ class OutcomeRules:
     def decide_outcome(self, page: Page, ticket: Ticket) -> Outcome:
         """Say what state the URL is in now, and when it is visited again."""
         outcome = self._decide_state(page, ticket)
+        outcome = replace(outcome, source_note=note_source(page, ticket, outcome))
         if outcome.next_visit is not None and not self._is_revisited(outcome, page, ticket):
             return replace(outcome, next_visit=None)
         return outcome
@@ -142,7 +169,8 @@ class OutcomeRules:
         return self.retry_delay * times
 
     def _fetched_outcome(self, page: Page, ticket: Ticket) -> Outcome:
-        plan = self.policy.plan(self._visit_of(page, ticket))
+        visit = self._visit_of(page, ticket)
+        plan = self.policy.plan(visit)
         pause = plan.interval
         expires = page.directives.expires
         if expires is None and page.content is None:
@@ -181,35 +209,38 @@ class OutcomeRules:
         numbers = plan.numbers
         return replace(
             outcome,
+            source=visit.source,
             rate_a=numbers.rate_a,
             rate_b=numbers.rate_b,
             own_a=numbers.own_a,
             own_b=numbers.own_b,
+            page_state=_state_of(page, ticket),
             hints=read_hints(page),
             hints_met=met_hints(page, ticket),
         )
 
     def _set_aside_outcome(self, page: Page, ticket: Ticket, verdict: ChangeVerdict) -> Outcome:
-        """What came is not what the page says. Behind a wall it may be there again soon; of its
-        changes nothing was learned.
+        """What came is not what the page says, nor are its validators. Behind a wall it may be
+        there again soon; of its changes nothing was learned.
         """
         if verdict.set_aside == "soft 404":
-            return replace(self._gone_outcome(page, ticket, "soft 404"), set_aside=True)
+            outcome = self._gone_outcome(page, ticket, "soft 404")
+            return replace(outcome, etag=None, modified=None, set_aside=True)
         outcome = _outcome(
             page,
             ticket,
             State.WAITING,
             why=verdict.set_aside,
-            next_visit=page.at + self.soon,
+            next_visit=page.at + min(self.soon, self.source_soon if is_source(page) else self.soon),
             interval_s=ticket.interval_s,
         )
-        return replace(outcome, etag=None, modified=None, set_aside=True)
+        return replace(outcome, etag=None, modified=None, set_aside=True, page_state=verdict.state)
 
     def _visit_of(self, page: Page, ticket: Ticket) -> Visit:
         """The visit, as its policy is told. What is known of a page says nothing of a source, and
-        the other way round.
+        the other way round; but of a page that becomes a hub, or was one, it goes on.
         """
-        source = is_source(page)
+        source = is_source(page) or was_hub(ticket)
         kind = page.page_kind or page.kind
         verdict = page.verdict
         visit = Visit(
@@ -237,7 +268,7 @@ class OutcomeRules:
         hints = NO_HINTS
         if page.changed:
             hints = Hints(last_modified=trusted_change(page, ticket))
-        return replace(
+        visit = replace(
             visit,
             interval=interval,
             last_visit=ticket.last_visit,
@@ -245,6 +276,18 @@ class OutcomeRules:
             hints=hints,
             first=False,
         )
+        if is_born_source(page, ticket) or (source and not was_hub(ticket)):
+            return visit
+        return replace(visit, source=self._is_hub(visit, page, ticket))
+
+    def _is_hub(self, visit: Visit, page: Page, ticket: Ticket) -> bool:
+        """Is the page a hub after this visit?"""
+        before = was_hub(ticket)
+        if not before and not _brings_articles(page):
+            return False
+        learned = learn(visit.numbers, visit, NO_NUMBERS)
+        brought = ticket.changes + page.changed
+        return is_hub(learned, self.hub_longest, brought=brought, before=before)
 
     def _gone_outcome(self, page: Page, ticket: Ticket, why: str) -> Outcome:
         times = 1
@@ -308,9 +351,8 @@ def _outcome(
         depth=ticket.depth,
         content=page.content,
         receipt=page.receipt,
-        source=is_source(page),
+        source=is_source(page) or was_hub(ticket),
         change=_change_of(page),
-        page_state=page.verdict.state if page.verdict is not None else None,
     )
 
 
@@ -321,10 +363,34 @@ def _change_of(page: Page) -> PageChange | None:
     return PageChange(verdict.kind, verdict.new_letters, verdict.gone_letters)
 
 
-def _new_links(page: Page, ticket: Ticket, kind: str) -> int | None:
-    """How many new links a source or a listing had; None: nobody has counted."""
+def _state_of(page: Page, ticket: Ticket) -> bytes | None:
+    """What the next visit is compared with; None keeps what is stored."""
     if page.verdict is not None:
+        return page.verdict.state
+    is_same = 200 <= page.status < 300 and page.body_digest == ticket.body_digest
+    if is_same or page.status == 304:
+        return forget_walls(ticket.page_state)
+    return None
+
+
+def _new_links(page: Page, ticket: Ticket, kind: str) -> int | None:
+    """How many new links a source or a listing had, and a hub to articles; None: nobody has
+    counted.
+    """
+    if page.verdict is not None:
+        if was_hub(ticket) and page.verdict.new_articles is not None:
+            return page.verdict.new_articles
         return page.verdict.new_links
-    if ticket.page_state is None or not (is_source(page) or kind == "listing"):
+    if ticket.page_state is None or not (leads_on(page) or kind == "listing"):
         return None
     return 0  # its bytes are those of the last visit
+
+
+def _brings_articles(page: Page) -> bool:
+    """Has this visit to a page that may be a hub brought new articles, and mostly these?"""
+    if page.kind != "html" or page.page_kind not in ("listing", "other"):
+        return False
+    verdict = page.verdict
+    if verdict is None or verdict.new_articles is None:
+        return page.fresh_articles > 0
+    return 0 < (verdict.new_links or 0) <= 2 * verdict.new_articles

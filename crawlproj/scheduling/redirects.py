@@ -67,9 +67,10 @@ class RedirectFollower:
     def _new_url(self, target: str, status: int, ticket: Ticket) -> NewUrl:
         hops = ticket.hops + 1
         if ticket.request is None:
-            url = self._seen_urls.new_url(
-                target, ticket.depth, ticket.id, found=Found.REDIRECT, hops=hops
-            )
+            found = Found.REDIRECT
+            if self._is_named_feed(target, ticket):
+                found = Found.NAMED_FEED
+            url = self._seen_urls.new_url(target, ticket.depth, ticket.id, found=found, hops=hops)
             if status in PERMANENT_REDIRECTS and ticket.block_digest is not None:
                 return replace(url, heir_of=ticket.id)
             return url
@@ -96,6 +97,10 @@ class RedirectFollower:
         self._urged[url.id] = now
         return replace(url, lane=Lane.URGENT)
 
+    def _is_named_feed(self, target: str, ticket: Ticket) -> bool:
+        """Is it where a feed has moved to that is outside of the scope, as that was?"""
+        return ticket.found is Found.NAMED_FEED and self._seen_urls.is_outside(target)
+
     def _is_followed(self, target: str, status: int, ticket: Ticket) -> bool:
         """Is it followed? Of a URL, if the spider wants its target. Of an ordinary request as
         Scrapy would: not if the spider takes the redirect itself, and not off its domains, unless
@@ -103,7 +108,7 @@ class RedirectFollower:
         """
         request = ticket.request
         if request is None and chooses_links(self._spider):
-            return self._seen_urls.wants(target)
+            return self._seen_urls.wants(target) or self._is_named_feed(target, ticket)
         if request is None:
             meta: dict[str, Any] = {}
             unfiltered = ticket.depth == 0

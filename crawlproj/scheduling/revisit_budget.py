@@ -35,21 +35,27 @@ class RevisitBudget:
         self._frontier = frontier
         self._estimate = estimate
         self._clock = clock
+        self._moves = NO_MOVES
         self._count_at = clock()
         self._gap_s = FIRST_GAP_S
 
     def take_turn(self, moves: tuple[float, float]) -> BudgetNews | None:
-        """Move the shared prices; what is new, if something is."""
+        """Move the shared prices; what is new, if something is. If another worker writes just now
+        what is theirs as well, they are moved at the next turn.
+        """
         is_due = self._clock() >= self._count_at
-        if not is_due and moves == NO_MOVES:
+        pages = self._moves[0] * moves[0]
+        sources = self._moves[1] * moves[1]
+        if not is_due and (pages, sources) == NO_MOVES:
             return None
         db = self._frontier.db
-        pages, sources = moves
         row = db.fetch_row(
             "move_prices", crawl=self._frontier.crawl_id, pages=pages, sources=sources
         )
         if row is None:
+            self._moves = (pages, sources)
             return None
+        self._moves = NO_MOVES
         if not is_due:
             return BudgetNews(*row)
         self._count_at = self._clock() + self._gap_s

@@ -25,6 +25,8 @@ from crawlproj.urls.canonical import host_of, join_href, origin_of
 
 MAX_HOPS = 5
 """So many redirects of a robots.txt are followed."""
+MAX_REDIRECTED = 10_000
+"""So many origins are remembered whose robots.txt is being followed."""
 
 
 class RobotsLifecycle:
@@ -124,6 +126,8 @@ class RobotsLifecycle:
             self._redirected.pop(origin, None)
             self._learn(home, page, ticket)
         elif host_of(target) == ticket.waiting_ticket.host:
+            if len(self._redirected) >= MAX_REDIRECTED:
+                self._redirected.clear()
             self._redirected[origin] = (target, ticket.hops + 1)
         elif home is not None:
             hops = ticket.hops + 1

@@ -39,7 +39,7 @@ class ScopedSpider(scrapy.Spider):
         self.wants = Scope()
         self.seeds = []
         self.roots = []
-        self._stored_seeds: list[str] = []
+        self._stored_seeds: dict[str, None] = {}
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -54,7 +54,8 @@ class ScopedSpider(scrapy.Spider):
         Where there are none at all, the crawl begins at its roots.
         """
         learned = list(urls)
-        self._stored_seeds += learned
+        # Each once: a seed that has moved says so on each visit.
+        self._stored_seeds |= dict.fromkeys(learned)
         self.widen_scope(learned)
         if not self._stored_seeds and not self.seeds:
             self.seeds = self.roots

@@ -75,6 +75,8 @@ class Tally:
     copies: Mapping[str, int] = field(default_factory=dict)
     """Pages that are copies of others, by how that was found."""
     articles: ArticleTally = field(default_factory=lambda: ArticleTally())
+    silent_sources: int = 0
+    """Sources that bring nothing any more; known only when the crawl has ended."""
 
     @property
     def useful_share(self) -> float | None:
@@ -140,6 +142,7 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
             if stats.get(f"duplicates/{kind.value}")
         },
         articles=count_articles(stats),
+        silent_sources=stats.get("sources/silent", 0),
     )
 
 
@@ -154,6 +157,8 @@ class HostSnapshot:
     held: int = 0
     resting: Mapping[str, int] = field(default_factory=dict)
     wait_reason: str = ""
+    freshness: float | None = None
+    """How fresh the copies of the crawl are by estimate."""
 
 
 def host_snapshot(worker: CrawlWorker) -> HostSnapshot:
@@ -182,6 +187,7 @@ def host_snapshot(worker: CrawlWorker) -> HostSnapshot:
         len(worker.leases.window),
         resting=Counter(clock.reason for clock in resting),
         wait_reason=wait_reason,
+        freshness=worker.freshness,
     )
 
 

@@ -1,14 +1,26 @@
 """Which pages are sources: those that lead to new pages, and are asked far more often than others.
 
-One function, for all who must know it: the interval of a page, and reports.
+One function, for all who must know it: the interval of a page, and reports. And one for hubs, which
+are pages that are known as sources only by what their visits bring.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Final
+
 from crawlproj.frontier.base import Found, Ticket
 from crawlproj.items import Page
+from crawlproj.revisit.base import Numbers
+from crawlproj.revisit.rates import is_known
 
 SOURCE_KINDS = frozenset({"feed", "sitemap"})
+HUB: Final = "hub"
+FORMER_HUB: Final = "former hub"
+MIN_BRINGING: Final = 2
+"""So many visits at least have brought new links, before a page is taken for a hub."""
+HUB_SLACK: Final = 2.0
+"""A hub stays one until its new links are so many times as far apart as those of a new one."""
 
 
 def is_source(page: Page) -> bool:
@@ -23,6 +35,36 @@ def is_source(page: Page) -> bool:
     if not page.kind:
         return ticket.source
     return page.kind in SOURCE_KINDS
+
+
+def is_hub(numbers: Numbers, longest: timedelta, *, brought: int, before: bool) -> bool:
+    """Is a page a hub, by the rate at which it brings new links: one in `longest` on average?
+    `brought`: how many visits have brought some; `before`: it was a hub until now.
+    """
+    if not is_known(numbers):
+        return before
+    assert numbers.rate_a is not None and numbers.rate_b is not None
+    mean_s = numbers.rate_b / numbers.rate_a
+    if before:
+        return mean_s <= HUB_SLACK * longest.total_seconds()
+    return brought >= MIN_BRINGING and mean_s < longest.total_seconds()
+
+
+def was_hub(ticket: Ticket) -> bool:
+    """Did the last visit take it for a hub?"""
+    return ticket.source and ticket.source_kind == HUB
+
+
+def leads_on(page: Page) -> bool:
+    """Is it there to lead to others: a source, a hub, or a listing?"""
+    if page.page_kind == "listing" or is_source(page):
+        return True
+    return isinstance(page.ticket, Ticket) and was_hub(page.ticket)
+
+
+def is_born_source(page: Page, ticket: Ticket) -> bool:
+    """Is it a source whatever it brings?"""
+    return page.kind in SOURCE_KINDS or is_seed(ticket) or is_host_root(ticket.url)
 
 
 def is_seed(ticket: Ticket) -> bool:

@@ -20,7 +20,7 @@ from typing import Protocol, TypeGuard, runtime_checkable
 
 from crawlproj.errors import ConfigError
 from crawlproj.frontier.base import CrawlSpec
-from crawlproj.urls.rules import SiteRules
+from crawlproj.urls.rules import SiteRevisit, SiteRules
 from crawlproj.urls.scope import Scope
 
 
@@ -74,6 +74,16 @@ def site_rules_of(spider: object, url: str) -> SiteRules | None:
         return None
     rules: SiteRules | None = site_of(url)
     return rules
+
+
+def revisits_of(spider: object) -> dict[str, SiteRevisit]:
+    """What a spider's sites say of their revisits, by host or domain."""
+    return {
+        name: site.revisit
+        for site in getattr(spider, "sites", None) or ()
+        if site.revisit is not None
+        for name in ([site.host] if site.host else site.domains)
+    }
 
 
 def scope_of(spider: object) -> Scope | None:

@@ -354,7 +354,10 @@ class WorkerLeases:
         self._keep_clocks(hosts)
         for server in servers:
             self._kinds.pop(server.id, None)
+            self._given_back.pop(server.id, None)
             self._given_back[server.id] = server.epoch
+        while len(self._given_back) > REMEMBERED:
+            del self._given_back[next(iter(self._given_back))]
         return servers
 
     def _want(self, host: HostWindow) -> Want:

@@ -16,6 +16,7 @@ from crawlproj.revisit.policies import RevisitPlanner
 from crawlproj.simulate.populations import Floats, Population
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+FIRST_VISITS = 1_000_003
 
 
 @dataclass(slots=True)
@@ -44,7 +45,8 @@ class VirtualCrawler:
         self._planner = planner
         self._slots = slots
         self._pages = [_Page(changes.tolist()) for changes in population.changes]
-        random = np.random.default_rng([seed, 1])
+        # A stream of its own: the pages of a population are drawn from [seed, its place].
+        random = np.random.default_rng([seed, FIRST_VISITS])
         first_s = random.permutation(population.pages) + 0.5
         self._slot_s = population.interval.total_seconds() / population.pages
         self._due = [(place * self._slot_s, number) for number, place in enumerate(first_s)]

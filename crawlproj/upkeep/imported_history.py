@@ -24,6 +24,7 @@ from crawlproj.archive.cdxj import IndexEntry
 from crawlproj.archive.exchange import RecordLocation
 from crawlproj.config import Config
 from crawlproj.content import feeds
+from crawlproj.content.probe import is_probe_url
 from crawlproj.content.robots_directives import NO_DIRECTIVES, parse_robots_headers
 from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database, Transaction
@@ -136,7 +137,7 @@ class CaptureReplay:
     """Replays captures by the rules of a crawl."""
 
     def __init__(self, crawl: str, config: Config, archive: Archive) -> None:
-        self._outcome_rules = OutcomeRules.from_config(config)
+        self._outcome_rules = OutcomeRules.from_config(config, steers=False)
         self._crawl = crawl
         self._config = config
         self._archive = archive
@@ -322,7 +323,9 @@ def _pages(archive: Archive, keys: set[int]) -> Iterator[tuple[str, list[IndexEn
             if entry.post_query:  # the response to a form is not the page
                 continue
             url = canonical_url(entry.url)
-            if url is not None and len(url) <= MAX_URL and not url.endswith("/robots.txt"):
+            if url is None or len(url) > MAX_URL:
+                continue
+            if not url.endswith("/robots.txt") and not is_probe_url(url):
                 by_url.setdefault(url, []).append(entry)
         yield from by_url.items()
 

@@ -124,7 +124,7 @@ def _check_regex(regex: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SiteRevisit:
-    """When the pages of a site are visited again. It is checked and kept, but not in force yet."""
+    """When the pages of a site are visited again: by a policy, an interval, or both of its own."""
 
     policy: str = ""
     interval: timedelta | None = None

@@ -10,6 +10,7 @@ from datetime import timedelta
 from crawlproj.frontier.base import (
     Batch,
     Content,
+    Found,
     Frontier,
     Lane,
     LeftOutHost,
@@ -77,8 +78,9 @@ class ChangedRules:
         world.give(frontier, "/out-moved", parent=7, hops=1)
         world.give(frontier, "/out-pushed", depth=1, lane=Lane.URGENT)
         world.give(frontier, "/out-request", depth=1, parent=7, request=request_json())
+        world.give(frontier, "/out-feed", depth=1, parent=7, found=Found.NAMED_FEED)
         assert frontier.apply_rules(EXCLUDING, not_out) == Rejudged()
-        assert frontier.count_urls()["new"] == 4
+        assert frontier.count_urls()["new"] == 5
 
     def test_a_crawl_that_has_stored_no_rules_is_judged_too(self, world: World) -> None:
         frontier = world.frontier()

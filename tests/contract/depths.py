@@ -54,7 +54,7 @@ class Depths:
     def test_a_backfill_url_is_corrected_in_its_lane(self, world: World) -> None:
         frontier = world.frontier(order="bfs")
         world.give(frontier, "/x", depth=5, lane=Lane.BACKFILL)
-        world.give(frontier, "/x", depth=1)
+        world.give(frontier, "/x", depth=1, lane=Lane.BACKFILL)
         found = world.see(frontier, "/x")
         assert (found.lane, whole_rank(found)) == (Lane.BACKFILL, 1)
 

@@ -13,7 +13,7 @@ import math
 import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -37,6 +37,7 @@ from crawlproj.frontier.base import (
     Want,
 )
 from crawlproj.frontier.memory.frontier import MemoryFrontier, MemoryStore
+from crawlproj.frontier.memory.rows import SourceRow
 from crawlproj.frontier.postgres import PostgresFrontier
 from tests.conftest import TEMPLATE, beside
 
@@ -61,11 +62,12 @@ class Clock:
 
 class World:
     """One store. `make` builds a frontier on it, `versions` tells when a page's kept
-    readings were.
+    readings were, `source` what is stored of a source.
     """
 
     make: Callable[[CrawlSpec, Clock | None], Frontier]
     versions: Callable[[Frontier, int], list[datetime]]
+    source: Callable[[Frontier, int], SourceRow]
 
     def __init__(self, tag: str = "", clock: Clock | None = None) -> None:
         self.clock = clock or Clock()
@@ -132,6 +134,9 @@ class MemoryWorld(World):
     def versions(self, frontier: Frontier, id_: int) -> list[datetime]:
         return [at for url, at, _ in self._store.crawls[frontier.spec.name].versions if url == id_]
 
+    def source(self, frontier: Frontier, id_: int) -> SourceRow:
+        return self._store.crawls[frontier.spec.name].sources[id_]
+
 
 class PostgresWorld(World):
     def __init__(self, dsn: str, tag: str = "", clock: Clock | None = None) -> None:
@@ -147,6 +152,14 @@ class PostgresWorld(World):
             f"select at from crawlproj.page_version where url = {int(id_)} order by at"
         )
         return [at for (at,) in rows]
+
+    def source(self, frontier: Frontier, id_: int) -> SourceRow:
+        assert isinstance(frontier, PostgresFrontier)
+        names = [field.name for field in fields(SourceRow)]
+        rows = frontier.db.run_script(
+            f"select {', '.join(names)} from crawlproj.source where url = {int(id_)}"
+        )
+        return SourceRow(**dict(zip(names, rows[0], strict=True)))
 
 
 @dataclass(slots=True)

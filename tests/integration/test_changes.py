@@ -291,7 +291,8 @@ def test_odd_validators_do_no_harm(
     database_url: str, tmp_path: Path, headers: dict[str, str]
 ) -> None:
     with serve() as site:
-        texts = [page(1), page(1, article(7, 6))]
+        words = article(1, 6)
+        texts = [page(1, words), page(1, [*words[:4], *article(7, 2)])]
         site.pages = {"/": front("/odd"), "/odd": (200, headers, texts[0])}
         crawl(site, database_url, tmp_path)
         site.pages["/odd"] = (200, headers, texts[1])

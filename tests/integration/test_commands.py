@@ -222,6 +222,15 @@ def test_explain_says_why_a_host_waits_and_until_when(world: World) -> None:
         assert "may be asked now" in world.run("explain", "one.demo.test").stdout
 
 
+def test_feeds_of_a_feed_reader_become_seeds(world: World, tmp_path: Path) -> None:
+    path = tmp_path / "mine.opml"
+    path.write_text(f'<opml><outline xmlUrl="{world.demo.url("one", "/feed.xml")}"/></opml>')
+    assert world.run("seeds", "add", str(path), world.demo.url("two")).code == 0
+    seeds = world.run("seeds", "list", "--json").json["seeds"]
+    assert set(seeds) == {world.demo.url("one", "/feed.xml"), world.demo.url("two")}
+    assert world.run("seeds", "add", str(tmp_path / "none.opml")).code != 0
+
+
 def test_plan_follows_the_lanes_and_the_host_clocks(world: World) -> None:
     seeds = [world.demo.url("one"), world.demo.url("two")]
     assert world.run("seeds", "add", *seeds).code == 0

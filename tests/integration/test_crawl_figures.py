@@ -14,9 +14,10 @@ from tests.integration.test_articles import PAGES, crawl
 from tests.support.crawling import Result, run_command
 from tests.support.news_web import news_article, serve_news
 
-FIGURES = COLUMNS[1:]
+ESTIMATES = {"freshness", "age_s"}
+FIGURES = [name for name in COLUMNS[1:] if name not in ESTIMATES]
 HEAD = ["from", "fetched", "failed", "new", "changed", "unchanged", "copies", "articles"]
-HEAD += ["versions", "useful", "bytes"]
+HEAD += ["versions", "useful", "bytes", "fresh"]
 
 
 def status(database_url: str, folder: Path, *words: str) -> Result:
@@ -38,9 +39,11 @@ def test_status_and_history_tell_what_two_runs_did(database_url: str, tmp_path: 
     assert (done["articles"], done["article_versions"], done["useful"]) == (5, 1, 6)
     assert done["fetches"] == asked
     assert re.search(
-        rf"Articles +5  5 new, .*; {5 / asked_first:.0%} of what was fetched", first.stdout
+        rf"Articles +5  5 new, .*; {5 / asked_first:.0%} of all responses brought one", first.stdout
     )
-    assert re.search(r"Articles +1  1 new version; \d+% of what was fetched", second.stdout)
+    assert re.search(
+        r"Articles +1  1 new version; \d+% of all responses brought one", second.stdout
+    )
 
     told = status(database_url, tmp_path, "--history", "--json").json["crawls"]["site"]
     assert (told["articles"], told["articles_per_day"], told["useful_per_day"]) == (5, 5, 6)
@@ -49,6 +52,8 @@ def test_status_and_history_tell_what_two_runs_did(database_url: str, tmp_path: 
     found = told["history"]
     assert found["unit"] == "minute"
     assert sums(found["rows"]) == {name: done[name] for name in FIGURES}
+    assert all(0.9 < row["freshness"] <= 1 for row in found["rows"] if row["freshness"])
+    assert any(row["freshness"] for row in found["rows"])
     assert found["rows"] == sorted(found["rows"], key=lambda row: row["at"], reverse=True)
 
     database = Database(database_url)

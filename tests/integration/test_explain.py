@@ -18,7 +18,7 @@ pytestmark = pytest.mark.proof
 BIG = {"url", "host", "server", "origin", "crawl_host", "page", "page_version", "page_links"}
 BIG |= {"page_text", "exact", "band", "paragraph", "cluster"}
 BIG |= {"article_queue", "article", "article_address"}
-BIG |= {"page_state", "host_text", "host_hint"}
+BIG |= {"page_state", "host_text", "host_hint", "source"}
 BOUND = 5_000
 """Rows that any step of a plan may read, whatever is asked for; a tenth of them would do
 for most.
@@ -51,12 +51,16 @@ RARE = {
     "admit_hosts",
     "free_articles",
     "article_takers",
+    "count_silent",
+    "silent_sources",
+    "sites_known",
+    "dated_articles",
 }
 """Asked when a crawl comes back with another order or depth limit: then all of its URLs are judged
 again; or with another scope or revisit interval. Clocks are mended once at each start, 0.2 s for a
 million hosts. Names that do not resolve: by a worker that has fetched nothing and has nothing to
 send. Clients: by one that ends. What was taken from the queue of articles: by a worker that starts
-or ends.
+or ends. How many sources are silent, and how soon articles were fetched: by one that ends.
 """
 FEW = {"host_names", "discard"}
 """A few rows by primary key, when shorter depths reach other hosts; and no rows at all."""

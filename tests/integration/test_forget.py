@@ -26,7 +26,8 @@ LEFT = (
     "select (select count(*) from crawlproj.page p join crawlproj.url u on u.id = p.url where {0}),"
     " (select count(*) from crawlproj.page_version p join crawlproj.url u on u.id = p.url where "
     "{0}),"
-    " (select count(*) from crawlproj.page_links p join crawlproj.url u on u.id = p.url where {0})"
+    " (select count(*) from crawlproj.page_links p join crawlproj.url u on u.id = p.url where {0}),"
+    " (select count(*) from crawlproj.page_state p join crawlproj.url u on u.id = p.url where {0})"
 )
 
 
@@ -88,7 +89,7 @@ def test_a_forgotten_url_is_gone_and_does_not_come_back(
     archive = all_is_well(tmp_path, database_url)
     assert answers(archive) == {name: number for name, number in before.items() if name != url}
     assert not [path for path in (tmp_path / "warc").glob("*.cdxj") if b")/a " in path.read_bytes()]
-    assert ask(database_url, LEFT.format("u.why = 'forgotten'")) == [(0, 0, 0)]
+    assert ask(database_url, LEFT.format("u.why = 'forgotten'")) == [(0, 0, 0, 0)]
     pass_a_day(database_url)
     scrapy(tmp_path, database_url, "push", url)
     assert "was forgotten" in scrapy(tmp_path, database_url, "seeds", "add", url).stderr
@@ -149,6 +150,11 @@ def test_a_host_goes_with_all_its_pages_and_other_hosts_stay(
         for name in ("one", "www.one", "two")
     }
     assert crawl(site, database_url, tmp_path).code == 0
+    ask(
+        database_url,
+        "insert into crawlproj.host_text (crawl, host, probe) select c.id, h.id, 'P' from "
+        "crawlproj.crawl c, crawlproj.host h on conflict do nothing returning 1",
+    )
     result = scrapy(tmp_path, database_url, "forget", "ONE.test", "--reason", "law")
     assert "Other hosts stay, such as www.one.test" in result.stdout
     hosts = {
@@ -158,6 +164,11 @@ def test_a_host_goes_with_all_its_pages_and_other_hosts_stay(
     assert ask(database_url, "select count(*) from crawlproj.origin where host = 'one.test'") == [
         (0,)
     ]
+    texts = ask(
+        database_url,
+        "select h.name from crawlproj.host_text t join crawlproj.host h on h.id = t.host",
+    )
+    assert sorted(texts) == [("two.test",), ("www.one.test",)]
     assert {row.why for url, row in rows(database_url).items() if "//one.test" in url} == {
         "forgotten"
     }
@@ -357,5 +368,5 @@ def test_a_kill_at_any_step_is_made_good_by_the_next_run(
         database_url,
         "select count(*), count(ended), sum(urls), sum(versions) from crawlproj.forgotten",
     ) == [(len(gone),) * 4]
-    assert ask(database_url, LEFT.format("u.why = 'forgotten'")) == [(0, 0, 0)]
+    assert ask(database_url, LEFT.format("u.why = 'forgotten'")) == [(0, 0, 0, 0)]
     assert not list((tmp_path / "warc").glob("*.part"))

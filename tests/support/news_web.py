@@ -61,12 +61,13 @@ def listing(urls: Mapping[str, str], title: str = "Latest news") -> str:
 
 class NewsWeb:
     """Pages by path, which may be changed at any time. `asked` counts requests by path,
-    `asked_at` has when each came, and its host.
+    `asked_at` has when each came, and its host; `paths` has the path of each, in order.
     """
 
     def __init__(self, pages: Mapping[str, str]) -> None:
         self.pages = dict(pages)
         self.asked: Counter[str] = Counter()
+        self.paths: list[str] = []
         self.asked_at: list[tuple[float, str]] = []
         self.base = ""
 
@@ -79,6 +80,7 @@ def serve_news(pages: Mapping[str, str]) -> Iterator[NewsWeb]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             web.asked[self.path] += 1
+            web.paths.append(self.path)
             web.asked_at.append((time.time(), self.headers["Host"].partition(":")[0]))
             page = web.pages.get(self.path)
             self.send_response(404 if page is None else 200)

@@ -17,14 +17,16 @@ from w3lib.encoding import http_content_type_encoding
 from crawlproj.archive import records
 from crawlproj.archive.foreign import scanner, streams
 from crawlproj.archive.surt import surt_key
-from crawlproj.content import charset, feeds, robots_directives
+from crawlproj.content import charset, entry_dates, feeds, robots_directives
 from crawlproj.content.html import parse_page
 from crawlproj.content.script_urls import find_handler_urls, find_script_urls
 from crawlproj.content.text_urls import find_text_urls
 from crawlproj.http import encodings, framing, heads
 from crawlproj.http.limited_body import BodyDecompressor
 from crawlproj.http.status import parse_retry_after
+from crawlproj.news import opml
 from crawlproj.politeness import robotstxt
+from crawlproj.urls import feed_urls
 from crawlproj.urls.canonical import canonical_url, join_href
 from crawlproj.urls.domains import registered_domain
 from crawlproj.urls.patterns import compile_pattern
@@ -197,6 +199,9 @@ STARTS_OF_FEEDS = (
     '{"items":[',
     "http://a/",
     f"<feed xml:base='{PAGE}",
+    "<rss><item>&<title><![CDATA[",
+    "<urlset>&<url><loc>http://a/",
+    "<feed>&<entry><link href='",
 )
 STARTS_OF_ROBOTS = (
     "",
@@ -213,7 +218,15 @@ READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...], tuple[str, ..
     "plain text": (plain_text, ("", "http://a"), LETTERS + CODE, ("",)),
     "kind": (utf8(feeds.sniff_kind), ("", "<", "<!--", "<?xml"), LETTERS + TAGS, ("",)),
     "feed": (entries, STARTS_OF_FEEDS, LETTERS + XML, ("",)),
-    "JSON feed": (entries, ('{"items":[',), ("[", '{"a":', '{"url":"http://a/"},', "1", '"a",'), ("",)),
+    "JSON feed": (
+        entries, ('{"items":[', '{,"items":[{"url":"'), ("[", '{"a":', '{"url":"http://a/"},', "1", '"a",', '"\\', "/*", "/*a*", "//"),
+        ("",),
+    ),
+    "OPML": (utf8(opml.read_opml), ("", "<outline ", "<outline xmlUrl='"), LETTERS + XML, ("", "'/>")),
+    "date of an entry": (
+        lambda text: entry_dates.parse_entry_date(text, NOW), ("", "2026-11-19T", "19 Nov 2026 "), LETTERS + DATES, BOTH,
+    ),
+    "address of a feed": (lambda text: feed_urls.looks_like_feed(text, PAGE), STARTS_OF_URLS, LETTERS + URLS, ("",)),
     "charset": (utf8(charset.to_utf8), ("", "<meta ", "<!--"), LETTERS + TAGS, ("",)),
     "bad bytes": (latin1(charset.to_utf8), ("\xff",), ("\xff", "a\xff", "\xe9a"), ("",)),
     "label": (charset.find_charset.__wrapped__, ("",), LETTERS, ("",)),

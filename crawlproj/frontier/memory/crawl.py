@@ -31,7 +31,7 @@ from crawlproj.frontier.base import (
     start_rank,
 )
 from crawlproj.frontier.host_limits import is_found, left_out_hosts, limited_hosts, surplus_hosts
-from crawlproj.frontier.memory.rows import HostQueue, PageCount, UrlRow, clean_text
+from crawlproj.frontier.memory.rows import HostQueue, PageCount, SourceRow, UrlRow, clean_text
 from crawlproj.frontier.rules import CrawlRules, IntervalRules, make_rescaling
 from crawlproj.frontier.seen import FOLLOWED, depth_score
 from crawlproj.frontier.stored_links import is_nofollow
@@ -58,6 +58,7 @@ class MemoryCrawl:
     rules: CrawlRules | None = None
     left_out: dict[str, LeftOutHost] = field(default_factory=dict)
     texts: dict[str, HostText] = field(default_factory=dict)
+    sources: dict[int, SourceRow] = field(default_factory=dict)
     waiting_since: dict[str, float] = field(default_factory=dict)
     """Hosts with ranked URLs -> since when they wait for a turn, in unix seconds."""
 
@@ -72,6 +73,7 @@ class MemoryCrawl:
             waiting_since=dict(self.waiting_since),
             left_out=dict(self.left_out),
             texts=dict(self.texts),
+            sources=dict(self.sources),
         )
 
     def host_count(self, host: str) -> PageCount:
@@ -199,7 +201,7 @@ class CrawlWriter:
     def _is_judged(self, row: UrlRow) -> bool:
         """Whether it came by a link and may be left out."""
         came_by_link = row.request is None and row.depth > 0 and row.parent is not None
-        came_by_link = came_by_link and row.found is not Found.REQUEST
+        came_by_link = came_by_link and row.found not in (Found.REQUEST, Found.NAMED_FEED)
         queued = row.lane is not None and row.lane is not Lane.URGENT
         too_deep = row.state is State.IGNORED and row.why == "depth"
         return came_by_link and (queued or too_deep)
@@ -280,6 +282,10 @@ class CrawlWriter:
                 crawl.versions.append((row.id, end.at, end.content))
             if end.depth is not None and row.depth < end.depth:
                 self.recount.add(row.id)
+        note = end.source_note
+        if note is not None:
+            first = SourceRow(note.site, "page", "", end.at, end.at)
+            crawl.sources[row.id] = crawl.sources.get(row.id, first).end_visit(note, end.at)
         for count in (crawl.total, crawl.host_count(row.host)):
             count.pages += end.content is not None
             count.bytes += end.received
@@ -391,6 +397,7 @@ class CrawlWriter:
             request=new.request,
             first_seen=first_seen,
             found=new.found,
+            published=new.published,
         )
         if new.lane is not Lane.URGENT:
             row = replace(row, rank=self._rank(row))
@@ -414,12 +421,16 @@ class CrawlWriter:
 
     def _add_known(self, row: UrlRow, new: NewUrl, since: datetime | None, at: datetime) -> None:
         if new.depth < row.depth:
-            row = replace(row, found=new.found)
+            lane = row.lane
+            if lane is Lane.BACKFILL and new.lane is not Lane.BACKFILL:
+                lane = Lane.NEW
+            row = replace(row, found=new.found, lane=lane)
             row = self._nearer(row, new.depth, new.parent, score=new.score)
             self.nearer.add(row.id)
         if new.found is Found.SEED:
             row = replace(row, found=Found.SEED)
             self.crawl.rows[row.id] = row
+        row = self._lift(row, new)
         if since is not None and row.last_visit is not None and row.last_visit >= since:
             return
         if row.state is State.FORBIDDEN and row.why == "forgotten":
@@ -431,6 +442,20 @@ class CrawlWriter:
             self._ask_again(row, new, at=at)
         elif row.state is State.RETIRED or self._shut_out(row):
             self._revive(row)
+
+    def _lift(self, row: UrlRow, new: NewUrl) -> UrlRow:
+        """A known URL that a source lists anew goes ahead of others; when it was published is
+        noted if that was not known.
+        """
+        waits = row.lane is Lane.BACKFILL or (row.lane is Lane.NEW and row.score < new.score)
+        if new.is_hot and waits:
+            row = replace(row, lane=Lane.NEW, score=max(row.score, new.score))
+            row = replace(row, rank=self._rank(row))
+            self.hosts.add(row.host)
+        if row.published is None:
+            row = replace(row, published=new.published)
+        self.crawl.rows[row.id] = row
+        return row
 
     def _ask_again(self, row: UrlRow, new: NewUrl, at: datetime) -> None:
         """Queue a start request that is known, unless it is queued or had its response just now.
@@ -492,7 +517,10 @@ class CrawlWriter:
             for id_, kind in zip(links.known, links.known_kinds, strict=True):
                 child = rows.get(id_)
                 if child is not None and child.depth > depth + 1 and not is_nofollow(kind):
-                    near = self._nearer(child, depth + 1, parent, score=1 / (2 + depth))
+                    score = 1 / (2 + depth)
+                    if child.lane is Lane.BACKFILL:
+                        score = child.score
+                    near = self._nearer(child, depth + 1, parent, score=score)
                     heapq.heappush(heap, (depth + 1, child.id))
                     if self._shut_out(near):
                         self._revive(near)

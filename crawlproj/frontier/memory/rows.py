@@ -17,12 +17,14 @@ from typing import Any
 
 from crawlproj.archive.exchange import Original
 from crawlproj.frontier.base import (
+    GAP_PART,
     PUSH_RANK,
     Content,
     Found,
     Lane,
     Outcome,
     Pause,
+    SourceNote,
     State,
     StoredUrl,
     Ticket,
@@ -77,6 +79,12 @@ class UrlRow:
     state_bytes: bytes | None = None
     listed: datetime | None = None
     fresh: datetime | None = None
+    published: datetime | None = None
+    noted_kind: str = ""
+
+    @property
+    def source_kind(self) -> str:
+        return self.noted_kind if self.source else ""
 
     @property
     def page_state(self) -> bytes | None:
@@ -139,6 +147,8 @@ class UrlRow:
         for name in ("rate_a", "rate_b", "own_a", "own_b"):
             if getattr(end, name) is not None:
                 values[name] = single_precision(getattr(end, name))
+        if end.source_note is not None:
+            values["noted_kind"] = end.source_note.kind or self.noted_kind or "page"
         if end.page_state is not None:
             values["state_bytes"] = end.page_state
         if end.hints is not None and end.hints.fresh_until is not None:
@@ -162,6 +172,48 @@ class UrlRow:
         if end.ends_page and (end.content is not None or self.content is not None):
             values |= dict.fromkeys(("content", "etag", "modified", "original"))
         return replace(self, **values)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A source, with the columns of the table `source`."""
+
+    site: str
+    kind: str
+    title: str
+    first_visit: datetime
+    last_visit: datetime
+    visits: int = 0
+    entries: int = 0
+    new_links: int = 0
+    last_new: datetime | None = None
+    gap_s: float | None = None
+    newest: datetime | None = None
+    silent_since: datetime | None = None
+    problem: str = ""
+
+    def end_visit(self, note: SourceNote, at: datetime) -> SourceRow:
+        """The row after a visit that has shown this."""
+        row = replace(
+            self,
+            site=note.site,
+            kind=note.kind or self.kind,
+            title=clean_text(note.title) or self.title,
+            last_visit=at,
+            visits=self.visits + 1,
+            new_links=self.new_links + note.new_links,
+            newest=max(filter(None, (self.newest, note.newest)), default=None),
+            problem=clean_text(note.problem),
+        )
+        if note.kind:
+            row = replace(row, entries=note.entries or 0)
+        if not note.new_links:
+            return row
+        gap_s = self.gap_s
+        if self.last_new is not None and self.last_new < at:
+            last_s = (at - self.last_new).total_seconds()
+            gap_s = last_s if gap_s is None else gap_s + GAP_PART * (last_s - gap_s)
+        return replace(row, last_new=at, gap_s=gap_s, silent_since=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from crawlproj.content.document import Block
 from crawlproj.content.host_noise import MAX_NOISE, NO_NOISE, HostNoise, learn_noise, unpack_noise
 from crawlproj.content.html import parse_page
 from crawlproj.content.page_blocks import find_blocks
-from crawlproj.content.page_state import MAX_STATE
+from crawlproj.content.page_state import MAX_STATE, unpack_state
 from crawlproj.content.relative_times import is_relative_time
 
 URL = "http://a.test/page"
@@ -375,3 +375,38 @@ def test_damaged_noise_is_no_noise(garbage: bytes, at: int) -> None:
     packed = bytearray(learn_noise("a", range(9), (), ()).pack())
     packed[at % len(packed)] ^= 1
     assert unpack_noise(bytes(packed)) == NO_NOISE
+
+
+def test_visits_that_found_the_same_bytes_count_though_nobody_judged_them() -> None:
+    """A place that is edited now and then is no noise only because nothing else was judged; and a
+    text that returns after a while is a change.
+    """
+
+    def capture(edit: int) -> Sequence[Block]:
+        story = [*STORY, f"What is new in edition {'abcdefghij'[edit] * 12} of this page."]
+        return parse_page(page(story).encode(), URL).blocks
+
+    editions = [0, 0, 0, 1, 1, 1, 1, 2, 3, 3, 3, 3, 3, 4, 4, 4, 4, 1, 1, 1, 1, 0]
+    state = None
+    told = None
+    last = -1
+    noise = NO_NOISE
+    told_noise = NO_NOISE
+    for visit, edition in enumerate(editions):
+        judged = judge_change(capture(edition), state, URL, noise, visit=visit)
+        state = judged.state
+        noise = noise.merge(judged.noise)
+        if edition == last:
+            assert not judged.change.changed
+            continue
+        skipped = judge_change(capture(edition), told, URL, told_noise, visit=visit)
+        assert skipped.change.changed == judged.change.changed == (visit > 0), visit
+        told = skipped.state
+        told_noise = told_noise.merge(skipped.noise)
+        before = unpack_state(judged.state)
+        after = unpack_state(skipped.state)
+        assert before is not None and after is not None
+        assert before.digests == after.digests and before.varying == after.varying
+        assert before.steps == pytest.approx(after.steps, abs=0.2)
+        last = edition
+    assert not any(path.is_noisy for path in told_noise.paths.values())

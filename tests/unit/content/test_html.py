@@ -177,6 +177,25 @@ def test_every_kind_of_link_is_found() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("attributes", "kind"),
+    [
+        ("rel=alternate type=application/rss+xml", "feed"),
+        ("rel=Alternate type='application/Atom+XML; charset=utf-8'", "feed"),
+        ("rel=alternate type=application/feed+json", "feed"),
+        ("rel=alternate type=text/xml title=RSS", "feed"),
+        ("rel=feed", "feed"),
+        ("rel=alternate type=text/xml+oembed", "alternate"),
+        ("rel=alternate type=application/json", "alternate"),
+        ("rel='alternate stylesheet' type=text/css", "link"),
+    ],
+)
+def test_feeds_are_discovered(attributes: str, kind: str) -> None:
+    assert links(f"<link {attributes} href=http://elsewhere.test/f>") == [
+        (kind, "http://elsewhere.test/f")
+    ]
+
+
 def test_links_that_lead_nowhere_are_left_out() -> None:
     assert (
         links(

@@ -63,7 +63,7 @@ def test_panel_and_summary_say_how_much_of_what_was_fetched_was_useful() -> None
     assert "7 articles (25% useful)" in status_line(
         done, HostSnapshot(), 1.0, elapsed_s=10.0, stopping=False
     )
-    assert "6 new, 1 new version, 1 could not be read; 25% of what was fetched" in text_of(
+    assert "6 new, 1 new version, 1 could not be read; 25% of all responses brought one" in text_of(
         stats=stats
     )
     assert "rticle" not in text_of()
@@ -124,7 +124,7 @@ def test_articles_are_told_in_the_summary_and_while_it_runs() -> None:
     )
     assert "Articles" not in text_of()
     line = status_line(count_outcomes(stats), HostSnapshot(1, 1, 1), 2.0, 3700, False)
-    assert "4 unchanged, 4 articles;" in line
+    assert "4 unchanged, 4 articles (14% useful);" in line
     only_same = STATS | {"articles/same": 2}
     line = status_line(count_outcomes(only_same), HostSnapshot(1, 1, 1), 2.0, 3700, False)
     assert "article" not in line, "not yet: 0 articles"

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from crawlproj.content.document import Link
-from crawlproj.frontier.base import Lane, LeftOutHost, State, Ticket
+from crawlproj.frontier.base import Found, Lane, LeftOutHost, State, Ticket
 from crawlproj.frontier.seen import SeenUrls
 from crawlproj.urls.canonical import MAX_URL, url_key
 from crawlproj.urls.scope import Scope, ScopeRules
@@ -160,3 +162,56 @@ def test_a_nofollow_link_to_a_url_that_is_in_the_frontier_is_stored_by_its_id() 
     assert len(fresh) == 1
     stored, fresh = seen.classify_links(ticket(), [Link("http://in/a", "a", nofollow=True)])
     assert (stored.known, stored.other, fresh) == (followed.known, (), [])
+
+
+FEEDS = [Link(f"http://feeds.out/{number}", "feed") for number in range(8)]
+
+
+def scoped_seen() -> SeenUrls:
+    return SeenUrls("c", Scope(ScopeRules(domains=frozenset({"in"}), exclude="/no")), 1000)
+
+
+def test_feeds_elsewhere_belong_to_the_page_that_names_them_a_few_of_each_page() -> None:
+    seen = scoped_seen()
+    links = [Link("http://in/no.xml", "feed"), Link("http://out/a", "a"), *FEEDS]
+    kept, fresh = seen.classify_links(ticket(), links)
+    assert [(url.url, url.found) for url in fresh] == [
+        (feed.url, Found.NAMED_FEED) for feed in FEEDS[:5]
+    ]
+    assert kept.known == tuple(url.id for url in fresh)
+    # Nearer, and after everything was forgotten.
+    assert seen.classify_links(ticket(), FEEDS[:5])[1] == []
+    again = scoped_seen().classify_links(ticket(), FEEDS[:1])[1]
+    assert [url.found for url in again] == [Found.NAMED_FEED]
+    assert set(seen.take_left_out()) == {"out"}
+
+
+def test_pages_of_such_feeds_name_no_others_and_what_they_list_is_judged_by_the_scope() -> None:
+    seen = scoped_seen()
+    assert seen.classify_links(ticket(), FEEDS, found=Found.FEED)[1] == []
+    elsewhere = replace(ticket(), found=Found.NAMED_FEED)
+    assert seen.classify_links(elsewhere, FEEDS)[1] == []
+    assert seen.classify_links(ticket(), FEEDS, follow=False)[1] == []
+
+
+def test_a_site_names_only_so_many_feeds() -> None:
+    seen = scoped_seen()
+    fresh = []
+    for number in range(20):
+        links = [Link(f"http://feeds.out/{number}/{other}", "feed") for other in range(5)]
+        fresh += seen.classify_links(ticket(), links)[1]
+    assert len(fresh) == 50
+
+
+def test_links_to_feeds_of_the_same_site_or_a_service_are_feeds_near_its_front_page() -> None:
+    links = [
+        Link("http://feeds.feedburner.com/inside", "a"),
+        Link("http://rss.in.test/news.xml", "a"),
+        Link("http://other.test/rss.xml", "a"),
+        Link("http://static.in.test/photo", "a"),
+    ]
+    scope = Scope(ScopeRules(domains=frozenset({"www.in.test"})))
+    front = replace(ticket(), url="http://www.in.test/")
+    fresh = SeenUrls("c", scope, 1000).classify_links(front, links)[1]
+    assert [url.url for url in fresh] == [links[0].url, links[1].url]
+    assert SeenUrls("c", scope, 1000).classify_links(replace(front, depth=2), links)[1] == []

@@ -66,7 +66,7 @@ def test_the_whole_form_is_read() -> None:
         ),
     )
     assert file.warnings == (
-        "f.yaml: accept, nostore, parameters, redirects, revisit are checked, but take effect in a "
+        "f.yaml: accept, nostore, parameters, redirects are checked, but take effect in a "
         "later version",
     )
 

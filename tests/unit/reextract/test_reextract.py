@@ -23,6 +23,7 @@ from crawlproj.archive.exchange import Exchange, Original, Truncated
 from crawlproj.archive.index_merge import merge_indexes
 from crawlproj.archive.records import compute_digest
 from crawlproj.archive.writer import WarcWriter, WriterOptions
+from crawlproj.content.probe import probe_path
 from crawlproj.http import heads
 from crawlproj.reextract.callbacks import default_request, spider_wants
 from crawlproj.reextract.captures import CaptureSelector, ReextractOptions
@@ -33,6 +34,7 @@ from crawlproj.reextract.handler import (
     redirected_request,
     response_of,
 )
+from crawlproj.upkeep.imported_history import _pages as iterate_pages
 from tests.support.archiving import PAGE, REQUEST, START, exchange, head, write
 
 DAY = timedelta(days=1)
@@ -168,6 +170,33 @@ def test_captures_belong_to_the_crawl_that_made_them_and_imports_to_all(tmp_path
     assert list(pages) == ["https://example.org/page/0", "https://example.org/page/2"]
     assert [choice.any_imported(entries) for entries in pages.values()] == [False, True]
     assert not choice.find_entries("https://example.org/page/1")
+
+
+class AllKeys(set[int]):
+    """Of an import that brought everything."""
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+def test_answers_to_paths_that_nobody_has_are_no_pages(tmp_path: Path) -> None:
+    """Not for a spider, and not for a crawl that they are imported into."""
+    probe = f"https://example.org{probe_path('example.org', 24311)}"
+    near = "https://example.org/no-such-page-at-all"
+    asked = [
+        (exchange(0), None),
+        (exchange(1, url=probe), None),
+        (exchange(2, url=near), None),
+    ]
+    write(tmp_path, asked)
+    archive = Archive(tmp_path)
+    choice = CaptureSelector(archive, "test", ReextractOptions(), lambda name: None)
+    left = {"https://example.org/page/0", near}
+    assert set(dict(choice.captured_pages())) == left
+    assert {url for url, _ in iterate_pages(archive, AllKeys())} == left
 
 
 @pytest.mark.parametrize("merged", [0, 1, 2])

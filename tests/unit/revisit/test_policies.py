@@ -69,7 +69,7 @@ def test_adaptive_waits_as_long_as_the_page_has_not_changed() -> None:
 def test_a_policy_of_ones_own_keeps_two_numbers_and_can_not_change_the_others() -> None:
     policy = choose_policy(settings(f"{HERE}.OwnPolicy"))
     first = policy.plan(Visit(NOW, False, first=True))
-    assert first == Plan(DAY, Numbers(0.5, 2 * 5 * 86_400, own_a=1.0))
+    assert first == Plan(DAY, Numbers(own_a=1.0)), "nothing was learned yet"
     again = policy.plan(Visit(NOW + DAY, False, DAY, last_visit=NOW, numbers=first.numbers))
     assert again == Plan(2 * DAY, Numbers(0.5, 11 * 86_400, own_a=2.0))
 

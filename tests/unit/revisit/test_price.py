@@ -170,6 +170,14 @@ def test_the_price_stays_where_a_new_page_is_visited_within_the_bounds(
     assert control.take_factor() == pytest.approx(control.price / start)
 
 
+def test_visits_of_the_past_move_no_price() -> None:
+    planner = choose_policy(RevisitSettings("optimal", BOUNDS), steers=False)
+    for days in range(1, 100):
+        now = START - (1000 - 7 * days) * DAY
+        planner.plan(Visit(now, False, DAY, last_visit=now - 7 * DAY))
+    assert planner.prices.pages.price == 1 == planner.prices.pages.take_factor()
+
+
 def test_late_makes_dearer_and_early_cheaper() -> None:
     control = make_prices(BOUNDS).pages
     control.note_served(START, START + DAY)

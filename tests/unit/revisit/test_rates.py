@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from math import exp, inf, isfinite, nan
+from math import exp, inf, nan
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from crawlproj.revisit.optimal import solve_interval
 from crawlproj.revisit.policies import POLICY_NAMES, choose_policy
 from crawlproj.revisit.rates import (
     MAX_A,
+    Calibration,
     Priors,
     age_integral,
     expected_age,
@@ -75,6 +76,8 @@ def test_no_visit_brings_a_planner_out_of_its_bounds(visits: list[Visit]) -> Non
             assert bounds.shortest <= plan.interval <= bounds.longest
             a = plan.numbers.rate_a
             b = plan.numbers.rate_b
+            if visit.first and a is None and b is None:
+                continue  # nothing was learned yet
             assert a is not None and b is not None and 0 < a < inf and 0 < b < inf
             for control in (planner.prices.pages, planner.prices.sources):
                 assert 0 < control.price < inf and 0 < control.take_factor() < inf
@@ -185,20 +188,21 @@ def test_clocks_that_go_backwards_teach_nothing() -> None:
         assert learn(PRIOR, visit(days, True), PRIOR) == PRIOR
 
 
-@given(st.floats(0.05, 20), st.integers(0, 1000))
-def test_the_rate_of_a_steady_page_is_found(rate: float, seed: int) -> None:
-    """Of one that is visited 300 times, once in its mean time between changes, or so."""
+@pytest.mark.parametrize("days", [0.05, 1.0, 40.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_rate_of_a_steady_page_is_found(days: float, seed: int) -> None:
+    """Of one that is visited 300 times, each time when so many days are over as it takes to change
+    once in the mean.
+    """
     random = np.random.default_rng(seed)
-    tau = 1.0
     numbers = PRIOR
     means = []
-    for _ in range(300):
-        changed = bool(random.uniform() < -np.expm1(-rate * tau / 5))
-        numbers = learn(numbers, visit(tau, changed), PRIOR)
+    for changed in random.uniform(size=300) < -np.expm1(-1):
+        numbers = learn(numbers, visit(days, bool(changed)), PRIOR)
         assert numbers.rate_a and numbers.rate_b
-        means.append(numbers.rate_a / numbers.rate_b * DAY_S * 5)
+        means.append(numbers.rate_a / numbers.rate_b * DAY_S * days)
     found = exp(float(np.log(means[100:]).mean()))
-    assert isfinite(found) and 0.4 < found / rate < 2.5
+    assert 0.7 < found < 1.4
 
 
 def test_a_new_page_is_thought_to_be_like_its_host_then_like_its_kind() -> None:
@@ -214,9 +218,38 @@ def test_a_new_page_is_thought_to_be_like_its_host_then_like_its_kind() -> None:
         return prior.rate_b / prior.rate_a / DAY_S
 
     assert usual_days("busy.org", "article") < 5
-    assert usual_days("still.org", "article") > 60
+    assert usual_days("still.org", "article") > 25
     assert 5 < usual_days("other.org", "article") < 15, "as its kind"
     assert priors.prior_of("busy.org", "other") == PRIOR
     for number in range(10):
         priors.note_visit(replace(seen, host=f"{number}.org"))
     assert usual_days("still.org", "article") == usual_days("x.org", "article"), "forgotten"
+
+
+def test_pages_drawn_from_a_group_would_change_as_often_as_its_pages_have() -> None:
+    """Of new pages as many are thought to be fresh as will be, if rates differ as ours do."""
+    random = np.random.default_rng(1)
+    priors = Priors(PRIOR)
+    for _ in range(1000):
+        rate = random.gamma(0.5, 3.0)
+        changed = bool(random.uniform() < -np.expm1(-rate))
+        priors.note_visit(visit(5, changed, kind="article"))
+    prior = priors.prior_of("new.org", "article")
+    assert 0.4 < freshness(prior, 5 * DAY_S) < 0.6, "half of them: (1 + 3)^-.5"
+    assert freshness(PRIOR, 5 * DAY_S) > 0.8
+    assert priors.learned.rate_a is not None and priors.learned != PRIOR
+
+
+def test_what_is_said_of_all_copies_is_corrected_by_what_was_expected_of_them() -> None:
+    """All pages change far more often than is thought, and then never."""
+    random = np.random.default_rng(1)
+    calibration = Calibration()
+    likely = freshness(PRIOR, 5 * DAY_S)
+    for _ in range(1000):
+        calibration.note_visit(PRIOR, 5 * DAY_S, bool(random.uniform() < 0.4))
+    assert likely > 0.8
+    assert 0.55 < freshness(calibration.correct(PRIOR), 5 * DAY_S) < 0.65
+    for _ in range(2000):
+        calibration.note_visit(PRIOR, 5 * DAY_S, False)
+    assert freshness(calibration.correct(PRIOR), 5 * DAY_S) > 0.9
+    assert calibration.correct(Numbers()) == Numbers()

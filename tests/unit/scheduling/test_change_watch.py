@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from scrapy.settings import Settings
 
+from crawlproj.config import read_config
 from crawlproj.content.changes import ChangeRules
 from crawlproj.content.html import parse_page
+from crawlproj.content.slices import SLICE_CHARACTERS
 from crawlproj.frontier.base import Found, HostText, Lane, NewUrl, State, Ticket
 from crawlproj.items import ChangeVerdict, Page
-from crawlproj.scheduling.change_watch import WRITE_GAP_S, ChangeWatch
+from crawlproj.revisit.base import Bounds
+from crawlproj.revisit.uniform import UniformPolicy
+from crawlproj.scheduling.change_watch import MAX_HOSTS, WRITE_GAP_S, ChangeWatch
+from crawlproj.scheduling.marking import PageMarking
+from crawlproj.scheduling.outcomes import OutcomeRules
+from settings import base
 
 NOW = datetime(2026, 11, 19, 12, tzinfo=UTC)
 URL = "http://a.example/news/1"
+OUTCOMES = OutcomeRules(
+    UniformPolicy(Bounds(timedelta(days=1), timedelta(hours=1))),
+    retries=3,
+    retry_delay=timedelta(hours=1),
+    gone_limit=3,
+    gone_interval=timedelta(days=1),
+)
 WORDS = "The council of the town has met again to speak about the bridge number {} of all. "
 
 
@@ -27,18 +44,29 @@ class World:
         self.urls: list[NewUrl] = []
         self.texts: dict[str, HostText] = {}
         self.counted: Counter[str] = Counter()
+        self.threads: set[int] = set()
+        """Those that handed something over."""
         self.now_s = 0.0
         self.watch = ChangeWatch(
             "one",
             ChangeRules(),
-            add_urls=self.urls.extend,
+            add_urls=self.add_urls,
             put_texts=self.put_texts,
-            count=lambda name, number: self.counted.update({name: number}),
+            count=self.count,
             clock=lambda: self.now_s,
         )
 
     def put_texts(self, texts: Mapping[str, HostText]) -> None:
+        self.threads.add(threading.get_ident())
         self.texts.update(texts)
+
+    def add_urls(self, urls: list[NewUrl]) -> None:
+        self.threads.add(threading.get_ident())
+        self.urls += urls
+
+    def count(self, name: str, number: int) -> None:
+        self.threads.add(threading.get_ident())
+        self.counted[name] += number
 
     def visit(
         self,
@@ -161,6 +189,7 @@ def test_a_wall_asks_once_a_month_how_the_host_answers_for_nothing(world: World)
     asked = ticket(probe.url, found=Found.PROBE)
     page = Page(asked, probe.url, 404, NOW)
     world.watch.take_probe(page)
+    assert world.counted["pages/probe"] == 1
     world.urls.clear()
     verdict, again = world.visit(wall, again)
     assert verdict.set_aside == "wall" and not world.urls
@@ -179,12 +208,16 @@ def test_what_looks_like_the_answer_for_nothing_is_gone(world: World) -> None:
     world.watch.take_probe(probe)
     assert world.texts["a.example"].probe
     verdict, _ = world.visit(sorry.format("/news/1"), again)
+    assert verdict.set_aside == "wall", "all of the host may be behind it"
+    world.visit(article(5), ticket("http://a.example/news/5"))
+    verdict, _ = world.visit(sorry.format("/news/1"), again)
     assert (verdict.set_aside, verdict.changed) == ("soft 404", False)
     verdict, _ = world.visit(sorry.format("/news/1"), ticket("http://a.example/news/2"))
     assert verdict.set_aside == "soft 404", "new pages, too"
     # Another worker knows it from the database.
     other = World()
     other.watch.note_texts(world.texts)
+    other.watch.note_page("a.example")
     verdict, _ = other.visit(sorry.format("/news/1"), again)
     assert verdict.set_aside == "soft 404"
     verdict, _ = other.visit(article(1), ticket("http://a.example/news/3"))
@@ -206,3 +239,99 @@ def test_what_was_learned_of_a_host_is_handed_over_now_and_then(world: World) ->
     world.visit(article(1, 2, extra=clock.replace("99", "77")), known)
     world.watch.write_texts()
     assert world.texts["a.example"].noise
+
+
+def test_walls_count_only_in_a_row(world: World) -> None:
+    """A page that is there again in between, in other bytes or the same ones, is not a wall."""
+    wall = "<body><p>Please agree to our cookies.</p></body>"
+    _, known = world.visit(article(*range(20)), ticket())
+    for number in range(5):
+        for _ in range(3):
+            verdict, known = world.visit(wall, known)
+            assert verdict.set_aside == "wall"
+        if number % 2:
+            verdict, known = world.visit(article(*range(20)) + " " * number, known)
+            assert not (verdict.changed or verdict.set_aside)
+            continue
+        page = Page(known, known.url, 200, NOW, kind="html", body_digest=known.body_digest or b"")
+        state = OUTCOMES.decide_outcome(page, known).page_state
+        assert state, "its bytes are the same: nobody has judged it"
+        known = replace(known, page_state=state)
+
+
+def test_a_listing_that_is_there_again_has_no_walls_either(world: World) -> None:
+    paths = [f"/{number}" for number in range(9)]
+    _, known = world.visit(listing(*paths), ticket(), "listing")
+    for _ in range(4):
+        verdict, known = world.visit("<body>Please agree</body>", known, "listing")
+        assert verdict.set_aside == "wall"
+        page = Page(known, known.url, 304, NOW)
+        state = OUTCOMES.decide_outcome(page, known).page_state
+        known = replace(known, page_state=state)
+
+
+def test_a_seed_that_is_a_text_is_judged_by_its_text(world: World) -> None:
+    terms = ticket("http://a.example/terms", depth=0, found=Found.SEED)
+    _, again = world.visit(article(1, 2), terms, "other")
+    verdict, again = world.visit(article(1, 2, 3), again, "other")
+    assert verdict.changed and verdict.kind == "new text"
+    front = ticket("http://a.example/", depth=0, found=Found.SEED)
+    _, again = world.visit(listing("/1"), front, "other")
+    verdict, _ = world.visit(listing("/1", text="Other words, and many of them"), again, "other")
+    assert (verdict.changed, verdict.new_links) == (False, 0), "a front page by its links"
+
+
+def test_the_path_that_nobody_has_is_no_seed(world: World) -> None:
+    terms = ticket("http://a.example/terms", depth=0, found=Found.SEED)
+    _, again = world.visit(article(*range(20)), terms, "other")
+    world.visit("<body><p>Please agree.</p></body>", again, "other")
+    assert [url.depth for url in world.urls] == [1]
+
+
+def test_a_page_of_an_older_database_has_a_state_as_soon_as_it_is_read(world: World) -> None:
+    _, again = world.visit(article(1, 2), ticket())
+    verdict, _ = world.visit(article(1, 2) + "<!-- 7 -->", replace(again, page_state=None))
+    assert not verdict.changed and verdict.state
+
+
+def test_what_was_learned_in_a_short_lease_is_not_lost(world: World) -> None:
+    """A host with a few pages is leased for less time than it takes to write what was learned."""
+    world.watch.note_texts({"a.example": HostText()})
+    known = ticket()
+    for number in range(6):
+        clock = f"<div class=clock>It is {number} past {number * 7919} by our clock</div>"
+        _, known = world.visit(article(1, 2, extra=clock), known)
+        world.now_s += WRITE_GAP_S / 3
+        world.watch.note_texts(
+            {"a.example": HostText(world.texts.get("a.example", HostText()).noise)}
+        )
+    assert world.texts["a.example"].noise
+
+
+def test_a_host_that_is_asked_all_the_time_is_not_forgotten_for_others(world: World) -> None:
+    known = ticket()
+    for number in range(3):
+        clock = f"<div class=clock>It is {number} past {number * 7919} by our clock</div>"
+        _, known = world.visit(article(1, 2, extra=clock), known)
+        for other in range(MAX_HOSTS // 2):
+            world.watch.note_texts({f"{number}-{other}.example": HostText()})
+    assert not world.texts, "it was never dropped"
+
+
+def test_very_long_pages_are_compared_in_a_thread_that_changes_nothing(world: World) -> None:
+    settings = Settings()
+    settings.setmodule(base)
+    marking = PageMarking(read_config(settings, "site"), None, changes=world.watch)
+    long = "".join(f"<p>{WORDS.format(number) * 20}</p>" for number in range(2_000))
+    world.watch.note_texts({"a.example": HostText()})
+    _, known = world.visit(f"<main>{long}</main>", ticket())
+    world.now_s += WRITE_GAP_S + 1
+    clock = f"<p class=clock>{WORDS.format('seven')}</p>"
+    for html in (f"<main>{long}{clock}</main>", f"<main>{long[: SLICE_CHARACTERS + 9_000]}</main>"):
+        page = Page(known, known.url, 200, NOW, kind="html", body_digest=html.encode())
+        page.document = parse_page(html.encode(), known.url)
+        assert not marking.mark(page), "it is long"
+        asyncio.run(marking.mark_apart(page))
+        assert page.verdict is not None and page.marked
+    assert world.texts and world.urls and world.counted["pages/wall"] == 1
+    assert world.threads == {threading.get_ident()}

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from crawlproj.content.robots_directives import RobotsDirectives
 from crawlproj.frontier.base import LANE_OF, Content, Lane, State, Ticket, lane_of
 from crawlproj.http.status import parse_retry_after
-from crawlproj.items import Page
+from crawlproj.items import ChangeVerdict, Page
 from crawlproj.revisit.base import Bounds
 from crawlproj.revisit.uniform import UniformPolicy
 from crawlproj.scheduling.outcomes import OutcomeRules
+from crawlproj.scheduling.spider import revisits_of
+from crawlproj.urls.rules import SiteRevisit, SiteRules
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -82,6 +84,27 @@ def test_a_redirect_ends_as_moved_to_its_canonical_target() -> None:
 )
 def test_without_an_answer_the_reason_decides(reason: str, state: State) -> None:
     assert ENDS.decide_outcome(page(0, ticket(), reason), ticket()).state is state
+
+
+def test_a_change_that_could_not_be_kept_is_judged_again() -> None:
+    """Else the next try would be compared with itself, and its version be lost."""
+    known = ticket(block_digest=b"x", body_digest=b"x", page_state=b"old")
+    read = page(200, known)
+    read.verdict = ChangeVerdict(True, "edit", state=b"new")
+    read.changed = True
+    assert ENDS.decide_outcome(read, known).page_state == b"new"
+    failed = ENDS.retry_outcome(read, known, "pipeline: no room")
+    assert (failed.state, failed.page_state, failed.changed) == (State.RETRY, None, False)
+
+
+@pytest.mark.parametrize("what", ["wall", "soft 404"])
+def test_validators_of_what_is_not_the_page_are_not_kept(what: str) -> None:
+    """Else a 304 would say later that the page is as it was."""
+    known = ticket(block_digest=b"x", body_digest=b"x", etag='"page"')
+    read = page(200, known, etag='"error page"', last_modified="Thu, 01 Jan 2026 00:00:00 GMT")
+    read.verdict = ChangeVerdict(False, what, set_aside=what)
+    outcome = ENDS.decide_outcome(read, known)
+    assert outcome.set_aside and (outcome.etag, outcome.modified) == (None, None)
 
 
 def test_a_page_whose_own_time_is_over_is_retired() -> None:
@@ -222,3 +245,23 @@ def test_a_document_that_only_lacked_room_comes_again_soon() -> None:
     fetched = page(200, ticket())
     fetched.unread = True
     assert ENDS.decide_outcome(fetched, ticket()).next_visit == NOW + 5 * HOUR
+
+
+def test_sites_of_a_file_have_revisits_of_their_own() -> None:
+    """What a spider's sites say is in force, for a host or for whole domains."""
+    daily = SiteRevisit("uniform", timedelta(days=1))
+    hourly = SiteRevisit("", timedelta(hours=1))
+
+    class Spider:
+        sites = (
+            SiteRules("a", ("a.example", "b.example"), revisit=daily),
+            SiteRules("c", ("c.example",), host="www.c.example", revisit=hourly),
+            SiteRules("d", ("d.example",)),
+        )
+
+    assert revisits_of(Spider()) == {
+        "a.example": daily,
+        "b.example": daily,
+        "www.c.example": hourly,
+    }
+    assert revisits_of(object()) == {}

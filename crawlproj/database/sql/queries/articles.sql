@@ -35,13 +35,13 @@ where q.page = t.page
 returning q.page, u.canonical as url, q.at, q.charset, q.body, q.tries, p.language, p.canonical_page;
 
 -- name: begin_article
--- Counts a try of a page that is about to be read, unless it was read anew or another worker has it by now; for each page.
+-- Counts a try of a page that is about to be read, unless another worker has it by now; for each page.
 update article_queue set tries = tries + 1, taken_until = now() + make_interval(secs => %(seconds)s)
 where page = %(page)s and at = %(at)s and taken_by = %(worker)s
 returning tries;
 
 -- name: renew_articles
--- Keeps articles for longer whose items take their time in the pipelines; while there are such, every twenty seconds.
+-- Keeps articles for longer whose items take their time in the pipelines; every twenty seconds.
 update article_queue set taken_until = now() + make_interval(secs => %(seconds)s)
 where page = any (%(pages)s::bigint[]) and taken_by is not null;
 

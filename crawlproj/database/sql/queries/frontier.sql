@@ -80,10 +80,11 @@ update crawl set rules = %(rules)s::jsonb where id = %(crawl)s;
 
 -- name: judged_urls
 -- URLs that a changed scope may leave out or take back, some at a time; asked when it has changed.
--- What was asked for is not judged: seeds and where they have moved to (depth 0), pushes (no parent), and requests of spiders (found 7).
+-- What was asked for is not judged: seeds and where they have moved to (depth 0), pushes (no parent), and requests of spiders (found 7);
+-- nor feeds outside of the scope that a page within it names (found 10).
 select id, canonical, state = 'ignored' and why = 'scope' from url
 where crawl = %(crawl)s and id >= (%(first)s)::bigint and request is null and depth > 0 and parent is not null
-    and found is distinct from 7 and (lane > 0 or (state = 'ignored' and why in ('scope', 'depth')))
+    and coalesce(found, 0) not in (7, 10) and (lane > 0 or (state = 'ignored' and why in ('scope', 'depth')))
 order by id limit %(count)s;
 
 -- name: leave_out_urls
@@ -197,15 +198,15 @@ select host from crawl_host where crawl = %(crawl)s and host = any (%(hosts)s::i
 
 -- name: add_urls
 -- Adds URLs that are not known yet, barred ones as forbidden, and gives what was new; in each commit.
-insert into url (id, crawl, host, canonical, state, why, lane, rank, depth, score, parent, hops, request, first_seen, found)
+insert into url (id, crawl, host, canonical, state, why, lane, rank, depth, score, parent, hops, request, first_seen, found, published)
 select id, %(crawl)s, host, canonical, case when f.barred then 'forbidden' else state::url_state end,
     case when f.barred then 'forgotten' else why end, case when not f.barred then lane end,
     case when f.barred or lane is null then null when lane = 0 then 0 else url_rank(%(ordering)s, depth, score, first_seen) end,
-    depth, score, parent, hops, request::json, first_seen, found
+    depth, score, parent, hops, request::json, first_seen, found, published
 from unnest(%(id)s::bigint[], %(host)s::int[], %(canonical)s::text[], %(state)s::text[], %(why)s::text[], %(lane)s::smallint[],
     %(depth)s::int[], %(score)s::float8[], %(parent)s::bigint[], %(hops)s::smallint[], %(request)s::text[], %(found)s::smallint[],
-    %(first_seen)s::timestamptz[])
-    as n (id, host, canonical, state, why, lane, depth, score, parent, hops, request, found, first_seen)
+    %(first_seen)s::timestamptz[], %(published)s::timestamptz[])
+    as n (id, host, canonical, state, why, lane, depth, score, parent, hops, request, found, first_seen, published)
     cross join lateral (
         select (select exists (select from forgotten where barred)) and is_forgotten(n.canonical, n.host) as barred offset 0) f
 order by id
@@ -214,19 +215,22 @@ returning id, host, lane;
 
 -- name: nearer_urls
 -- Gives known URLs a smaller depth, where one was found; in each commit.
+-- What waits in backfill leaves it if it is not found as backfill again. There its score is its age.
 update url u set depth = n.depth, parent = n.parent, found = n.found, score = greatest(u.score, n.score),
+    lane = case when u.lane = 3 and n.lane <> 3 then 1 else u.lane end,
     rank = case when u.lane in (1, 3) then
         url_rank(%(ordering)s, n.depth, greatest(u.score, n.score), u.first_seen) else u.rank end
-from unnest(%(id)s::bigint[], %(canonical)s::text[], %(depth)s::int[], %(parent)s::bigint[], %(score)s::float8[], %(found)s::smallint[])
-    as n (id, canonical, depth, parent, score, found)
+from unnest(%(id)s::bigint[], %(canonical)s::text[], %(depth)s::int[], %(parent)s::bigint[], %(score)s::float8[], %(found)s::smallint[],
+    %(lane)s::smallint[]) as n (id, canonical, depth, parent, score, found, lane)
 where u.id = n.id and u.canonical = n.canonical and n.depth < u.depth
 returning u.id, u.host, u.depth;
 
 -- name: nearer_children
 -- Carries a smaller depth on to what these pages link to; after nearer_urls, ring by ring.
--- Not along links with a big letter, which are not followed.
-update url u set depth = %(depth)s + 1, parent = p.parent, score = greatest(u.score, 1::float8 / (2 + %(depth)s)),
-    rank = case when u.lane in (1, 3) then
+-- Not along links with a big letter, which are not followed. In backfill the score stays: it is the age.
+update url u set depth = %(depth)s + 1, parent = p.parent,
+    score = case when u.lane = 3 then u.score else greatest(u.score, 1::float8 / (2 + %(depth)s)) end,
+    rank = case when u.lane = 3 then url_rank(%(ordering)s, %(depth)s + 1, u.score, u.first_seen) when u.lane = 1 then
         url_rank(%(ordering)s, %(depth)s + 1, greatest(u.score, 1::float8 / (2 + %(depth)s)), u.first_seen) else u.rank end
 from (
     select k.id, min(l.url) as parent
@@ -235,6 +239,21 @@ from (
 ) p
 where u.id = p.id and u.depth > %(depth)s + 1
 returning u.id, u.host;
+
+-- name: lift_urls
+-- Lets known URLs that a source lists anew go ahead of others, and notes when known ones were published; in commits that bring such.
+update url u set published = coalesce(u.published, n.published), lane = case when n.lifted then 1 else u.lane end,
+    score = case when n.lifted then greatest(u.score, n.score) else u.score end,
+    rank = case when n.lifted then url_rank(%(ordering)s, u.depth, greatest(u.score, n.score), u.first_seen) else u.rank end
+from (
+    select u.id, n.score, n.published, n.hot and (u.lane is not distinct from 3 or (u.lane is not distinct from 1 and u.score < n.score)) as lifted
+    from unnest(%(id)s::bigint[], %(canonical)s::text[], %(hot)s::bool[], %(score)s::float8[], %(published)s::timestamptz[])
+        as n (id, canonical, hot, score, published)
+        join url u on u.id = n.id and u.canonical = n.canonical
+    where (u.published is null and n.published is not null) or (n.hot and (u.lane = 3 or (u.lane = 1 and u.score < n.score)))
+    order by u.id for no key update of u) n
+where u.id = n.id
+returning u.id, u.host, n.lifted;
 
 -- name: mark_seeds
 -- Notes of known URLs that they are given as seeds now; in commits that bring seeds.
@@ -356,7 +375,7 @@ select * from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(status)s::small
 on conflict do nothing;
 
 -- name: put_page_states
--- Stores what the next visits of pages are compared with, and what their servers said of changes; in each commit.
+-- Stores what the next visits of pages are compared with, and what their servers said; in each commit.
 insert into page_state (url, state, modified_at, fresh_until)
 select url, state, modified_at, fresh_until
 from unnest(%(url)s::bigint[], %(state)s::bytea[], %(modified_at)s::timestamptz[], %(fresh_until)s::timestamptz[])
@@ -373,8 +392,29 @@ on conflict (host, hint) do update set changed_said = host_hint.changed_said + e
     changed_unsaid = host_hint.changed_unsaid + excluded.changed_unsaid,
     same_said = host_hint.same_said + excluded.same_said, same_unsaid = host_hint.same_unsaid + excluded.same_unsaid;
 
+-- name: put_sources
+-- Stores what visits have shown of sources; in commits with such. `part`: how much the last gap counts in the usual one.
+-- Between two visits that bring something there is a gap; what was not read keeps kind, title and entries.
+insert into source as s (url, crawl, site, kind, title, first_visit, last_visit, visits, entries, new_links, last_new, newest, problem)
+select url, %(crawl)s, site, coalesce(nullif(kind, ''), 'page'), title, at, at, 1, coalesce(entries, 0), new_links,
+    case when new_links > 0 then at end, newest, problem
+from unnest(%(url)s::bigint[], %(at)s::timestamptz[], %(kind)s::text[], %(site)s::text[], %(title)s::text[], %(entries)s::int[],
+    %(newest)s::timestamptz[], %(new_links)s::int[], %(problem)s::text[])
+    as n (url, at, kind, site, title, entries, newest, new_links, problem)
+order by url
+on conflict (url) do update set site = excluded.site, last_visit = excluded.last_visit, visits = s.visits + 1,
+    kind = case when excluded.kind = 'page' then s.kind else excluded.kind end,
+    title = case when excluded.title = '' then s.title else excluded.title end,
+    entries = case when excluded.kind = 'page' then s.entries else excluded.entries end,
+    new_links = s.new_links + excluded.new_links, last_new = coalesce(excluded.last_new, s.last_new),
+    gap_s = case when s.last_new < excluded.last_new then
+        coalesce(s.gap_s + %(part)s * (extract(epoch from excluded.last_new - s.last_new) - s.gap_s),
+            extract(epoch from excluded.last_new - s.last_new)) else s.gap_s end,
+    newest = greatest(s.newest, excluded.newest), problem = excluded.problem,
+    silent_since = case when excluded.last_new is null then s.silent_since end;
+
 -- name: retire_pages
--- Forgets what a visit to pages that are gone would be compared with, and gives those that had been read; in commits with such.
+-- Makes pages that are gone unread, and gives those that had been read; in commits with such.
 update url set body_digest = null, block_digest = null, etag = null, modified = null
 where id in (select id from url where id = any (%(ids)s::bigint[]) and block_digest is not null order by id for no key update)
 returning id;
@@ -398,7 +438,7 @@ order by u.id
 on conflict (url) do update set listed_at = excluded.listed_at where page_state.listed_at is distinct from excluded.listed_at;
 
 -- name: put_host_texts
--- Stores what differs on the pages of hosts without meaning anything, and their answers to paths that nobody has; in some commits.
+-- Stores the noise of hosts, and their answers to paths that nobody has; in some commits.
 insert into host_text (crawl, host, noise, probe)
 select %(crawl)s, h.id, n.noise, n.probe from unnest(%(name)s::text[], %(noise)s::bytea[], %(probe)s::bytea[]) as n (name, noise, probe)
     join host h on h.name = n.name
@@ -410,7 +450,7 @@ on conflict (host, crawl) do update set noise = coalesce(excluded.noise, host_te
 select h.name, t.noise, t.probe from host h join host_text t on t.host = h.id and t.crawl = %(crawl)s where h.name = any (%(names)s::text[]);
 
 -- name: pass_on_rates
--- Lets URLs that were never visited have what was learned of the pages that have moved there for good; in commits with such.
+-- Lets new URLs have what was learned of pages that have moved there for good; in commits with such.
 update url t set rate_a = s.rate_a, rate_b = s.rate_b, own_a = s.own_a, own_b = s.own_b, importance = s.importance,
     interval_s = coalesce(t.interval_s, s.interval_s), last_change = coalesce(t.last_change, s.last_change), changes = t.changes + s.changes
 from unnest(%(id)s::bigint[], %(heir_of)s::bigint[]) as n (id, heir_of), url s
@@ -598,6 +638,7 @@ select u.id, u.canonical as url, w.name as host, w.server, w.epoch, u.visit, u.l
     u.interval_s, u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires,
     coalesce(p.noarchive, false) as noarchive, u.found, u.source, u.lane = 0 and u.rank = 0 as pushed,
     u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, u.next_visit, t.state as page_state, t.listed_at, t.fresh_until,
+    u.published, coalesce(k.kind, '') as source_kind,
     p.warc_digest as original_digest, p.warc_at as original_at, p.warc_record as original_record, c.pages as host_pages
 from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[], %(urgent)s::bool[]) as w (name, server, epoch, count, urgent)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
@@ -613,6 +654,7 @@ from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::in
         select warc_digest, warc_at, warc_record, noarchive from page where url = u.id and u.block_digest is not null limit 1) p on true
     left join lateral (
         select state, listed_at, fresh_until from page_state where url = u.id and u.block_digest is not null limit 1) t on true
+    left join lateral (select kind from source where url = u.id and u.source limit 1) k on true
 order by h.id, u.lane, u.rank, u.id;
 
 -- name: look
@@ -620,7 +662,7 @@ order by h.id, u.lane, u.rank, u.id;
 -- The columns are the fields of a StoredUrl, by name and in their order.
 select u.id, u.canonical as url, h.name as host, u.state, u.lane, u.rank, u.depth, u.score, u.parent, u.visit, u.tries, u.changes,
     u.status, u.why, u.first_seen, u.last_visit, u.last_change, u.next_visit, u.interval_s, u.moved_to,
-    u.found, u.source
+    u.found, u.source, u.published
 from url u join host h on h.id = u.host where u.id = any (%(ids)s::bigint[]) and u.crawl = %(crawl)s;
 
 -- name: seeds

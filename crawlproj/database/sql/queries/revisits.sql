@@ -1,10 +1,11 @@
 -- What the revisits of a crawl share: prices, and how fresh the copies are. Asked by crawlproj/scheduling/revisit_budget.py, in the database thread.
 
 -- name: move_prices
--- Multiplies the prices of a crawl by what a worker has moved them, and gives them; after turns that planned visits, and once a minute.
+-- Multiplies the prices of a crawl by what a worker has moved them; after turns that planned visits.
+-- No row while another worker has the crawl's: nobody waits for that.
 update crawl set page_price = least(greatest(coalesce(page_price, 1) * %(pages)s, 1e-9), 1e9),
     source_price = least(greatest(coalesce(source_price, 1) * %(sources)s, 1e-9), 1e9)
-where id = %(crawl)s returning page_price, source_price;
+where id = (select id from crawl where id = %(crawl)s for no key update skip locked) returning page_price, source_price;
 
 -- name: sample_pages
 -- Some pages of a crawl, by chance: how long ago each was read, and what is known of its changes; once a minute.
@@ -33,12 +34,12 @@ from crawl c
         where s.crawl = c.id and s.at > now() - interval '1 day') s on true;
 
 -- name: visited_pages
--- All pages of a crawl that are visited again, and when they were visited last; for scrapy demo, whose web is small.
+-- All pages of a crawl that are visited again, and their last visits; for scrapy demo, whose web is small.
 select u.canonical, extract(epoch from u.last_visit)::float8 from url u join crawl c on c.id = u.crawl and c.name = %(crawl)s
 where u.state = 'waiting' and u.block_digest is not null;
 
 -- name: explain_changes
--- What is known of the changes of a page: its rate, its last change, what its server said, the noise of its host; for scrapy explain.
+-- What is known of the changes of a page: rate, last change, hints, noise of its host; for scrapy explain.
 select u.rate_a, u.rate_b, v.change, v.at, v.new_letters, v.gone_letters, s.modified_at, s.fresh_until, s.listed_at, t.noise
 from url u left join page_state s on s.url = u.id left join host_text t on t.host = u.host and t.crawl = u.crawl
     left join lateral (

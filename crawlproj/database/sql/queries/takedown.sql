@@ -82,6 +82,8 @@ with gone as (
     delete from page where url = any (%(ids)s::bigint[]) and at <= %(until)s returning url
 ), texts as (
     delete from page_text where url in (select url from gone)
+), states as (
+    delete from page_state where url in (select url from gone)
 ), digests as (
     delete from exact where page in (select url from gone)
 ), bands as (
@@ -97,7 +99,10 @@ with gone as (
 delete from page_links where url in (select url from gone);
 
 -- name: takedown_origins
--- Deletes the robots.txt files of hosts until a time; for each rule, at its end.
+-- Deletes the robots.txt files of hosts until a time, and what is known of their texts; for each rule, at its end.
+with texts as (
+    delete from host_text where host in (select id from host where name = any (%(names)s::text[]))
+)
 delete from origin where host = any (%(names)s::text[]) and fetched <= %(until)s;
 
 -- name: takedown_counted

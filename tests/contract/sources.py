@@ -1,0 +1,158 @@
+"""Contract: sources, what they list, and the lane of what is old."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from crawlproj.frontier.base import Batch, Lane, NewUrl, SourceNote, State
+from tests.contract.visits import handed_out
+from tests.contract.worlds import Hand, World, page
+
+HOT = 1.5
+
+
+class Sources:
+    def test_what_visits_show_of_a_source_adds_up(self, world: World) -> None:
+        frontier, hand, (ticket,) = handed_out(world)
+        first = world.clock.now
+        feed = SourceNote("feed", "a.example", "News", 20, first, new_links=20)
+        hand.end(ticket, State.WAITING, next_visit=first, content=page(), source_note=feed)
+        times = []
+        for new_links in (2, 0, 3):
+            world.clock.advance(100)
+            times.append(world.clock.now)
+            hand.end(
+                hand.ticket("/"),
+                State.WAITING,
+                next_visit=world.clock.now,
+                source_note=replace(feed, title="", entries=21, newest=None, new_links=new_links),
+            )
+        row = world.source(frontier, ticket.id)
+        assert (row.kind, row.site, row.title, row.entries) == ("feed", "a.example", "News", 21)
+        assert (row.visits, row.new_links, row.newest) == (4, 25, first)
+        assert (row.first_visit, row.last_visit, row.last_new) == (first, times[2], times[2])
+        assert row.gap_s == pytest.approx(100 + 0.3 * (200 - 100))
+        assert (row.silent_since, row.problem) == (None, "")
+
+    def test_a_visit_that_read_nothing_keeps_what_the_source_is(self, world: World) -> None:
+        frontier, hand, (ticket,) = handed_out(world)
+        now = world.clock.now
+        feed = SourceNote("feed", "a.example", "News", 20, new_links=20)
+        hand.end(ticket, State.WAITING, next_visit=now, content=page(), source_note=feed)
+        failed = SourceNote("", "a.example", problem="status 503")
+        hand.end(hand.ticket("/"), State.WAITING, next_visit=now, source_note=failed)
+        row = world.source(frontier, ticket.id)
+        assert (row.kind, row.title, row.entries, row.visits) == ("feed", "News", 20, 2)
+        assert row.problem == "status 503"
+
+    def test_an_end_that_came_too_late_says_nothing_of_a_source(self, world: World) -> None:
+        frontier, hand, (ticket,) = handed_out(world)
+        note = SourceNote("feed", "a.example", new_links=1)
+        for _ in range(2):
+            hand.end(ticket, State.WAITING, next_visit=world.clock.now, source_note=note)
+        assert world.source(frontier, ticket.id).visits == 1
+
+    def test_when_a_url_was_published_comes_with_it(self, world: World) -> None:
+        frontier = world.frontier()
+        at = world.clock.after(-3600)
+        world.give(frontier, "/told", published=at)
+        world.give(frontier, "/told", published=world.clock.now)
+        world.give(frontier, "/later")
+        assert world.see(frontier, "/later").published is None
+        world.give(frontier, "/later", published=at)
+        hand = Hand(world, frontier)
+        assert {ticket.published for ticket in hand.tickets()} == {at}
+        ticket = hand.ticket("/told")
+        hand.end(ticket, State.WAITING, next_visit=world.clock.now, content=page())
+        assert world.see(frontier, "/told").published == at
+
+    def test_of_one_batch_the_first_date_counts(self, world: World) -> None:
+        frontier = world.frontier()
+        url = world.url(frontier)
+        dates = [None, world.clock.after(-50), world.clock.now]
+        frontier.add([replace(url, published=at) for at in dates])
+        assert world.see(frontier).published == dates[1]
+
+
+class Backfill:
+    def test_backfill_is_served_newest_first(self, world: World) -> None:
+        frontier = world.frontier()
+        for age in (2, 3, 1):
+            world.give(frontier, f"/{age}", lane=Lane.BACKFILL, score=0.1 / age)
+        tickets = Hand(world, frontier).tickets()
+        assert [ticket.url[-1] for ticket in tickets] == ["1", "2", "3"]
+        assert {ticket.lane for ticket in tickets} == {Lane.BACKFILL}
+
+    @pytest.mark.parametrize(
+        ("again", "lane"),
+        [
+            ({"depth": 3}, Lane.BACKFILL),
+            ({"depth": 3, "score": HOT}, Lane.NEW),
+            ({"depth": 1}, Lane.NEW),
+            ({"depth": 1, "lane": Lane.BACKFILL, "score": 0.01}, Lane.BACKFILL),
+            ({"depth": 3, "lane": Lane.URGENT}, Lane.URGENT),
+        ],
+    )
+    def test_what_is_found_nearer_or_listed_anew_leaves_backfill(
+        self, world: World, again: dict[str, object], lane: Lane
+    ) -> None:
+        frontier = world.frontier()
+        old = {"lane": Lane.BACKFILL, "score": 0.05, "depth": 3}
+        world.give(frontier, "/together", **old)
+        url = world.url(frontier, "/")
+        world.give(frontier, "/", **old)
+        frontier.add([replace(url, **{"score": 0.25, **again})])  # type: ignore[arg-type]
+        assert world.see(frontier).lane is lane
+        assert [ticket.lane for ticket in Hand(world, frontier).tickets()].count(lane) >= 1
+
+    def test_a_hot_url_goes_ahead_of_new_ones_though_it_is_known(self, world: World) -> None:
+        frontier = world.frontier()
+        for path in ("/first", "/second", "/third"):
+            world.give(frontier, path, score=0.5)
+        world.give(frontier, "/third", score=HOT)
+        world.give(frontier, "/second", score=HOT + 0.2)
+        tickets = Hand(world, frontier).tickets()
+        assert [ticket.url.rpartition("/")[2] for ticket in tickets] == ["second", "third", "first"]
+
+    def test_a_hot_url_that_was_read_stays_where_it_is(self, world: World) -> None:
+        frontier, hand, (ticket,) = handed_out(world)
+        due = world.clock.after(50)
+        hand.end(ticket, State.WAITING, next_visit=due, content=page())
+        committed = world.give(frontier, "/", score=HOT, published=world.clock.now)
+        assert (committed.hosts, committed.revived) == (frozenset(), 0)
+        seen = world.see(frontier)
+        assert (seen.lane, seen.next_visit) == (Lane.REVISIT, due)
+        assert seen.published == world.clock.now
+
+    def test_two_sightings_in_one_batch_count_together(self, world: World) -> None:
+        frontier = world.frontier()
+        old = world.url(frontier, lane=Lane.BACKFILL, score=0.05, depth=2)
+        for first, second in (
+            (old, replace(old, lane=Lane.NEW)),
+            (replace(old, lane=Lane.NEW), old),
+        ):
+            url = replace(first, url=first.url)
+            frontier.add([url, second])
+            assert world.see(frontier).lane is Lane.NEW
+
+    def test_a_shorter_way_leaves_backfill_in_its_order(self, world: World) -> None:
+        frontier, hand, (ticket,) = handed_out(world, "/list")
+        far: list[NewUrl] = [
+            world.url(frontier, f"/{age}", lane=Lane.BACKFILL, score=0.1 / age, depth=9)
+            for age in (2, 1)
+        ]
+        links = page(*(url.id for url in far))
+        hand.end(
+            ticket, State.WAITING, urls=far, content=links, depth=8, next_visit=world.clock.after(9)
+        )
+        frontier.commit(Batch(urls=[replace(far[0], depth=4, score=0.05)]))
+        tickets = Hand(world, frontier, hand.name).tickets()
+        assert {ticket.lane for ticket in tickets} <= {Lane.BACKFILL}
+        seen = [world.see(frontier, path) for path in ("/1", "/2")]
+        assert [(url.lane, url.score) for url in seen] == [
+            (Lane.BACKFILL, 0.1),
+            (Lane.BACKFILL, 0.05),
+        ]
+        assert seen[0].depth == 1

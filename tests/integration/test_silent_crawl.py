@@ -1,0 +1,65 @@
+"""A crawl whose feed has dried up says so, and ends with exit code 3."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from crawlproj.database.connection import Database
+from tests.integration.test_articles import SETTINGS
+from tests.support.crawling import Result, run_crawl
+from tests.support.news_web import NewsWeb, listing, news_article, serve_news
+from tests.support.sources import Sources
+
+DAY = 86_400
+ITEM = "<item><title>{0}</title><link>{{base}}/world/{0}.html</link></item>"
+FEED = "<rss version='2.0'><channel><title>The Weekly</title>{}</channel></rss>"
+
+
+def crawl(web: NewsWeb, database_url: str, folder: Path, **settings: Any) -> Result:
+    arguments = ["site", "-a", f"seeds={web.base}/,{web.base}/feed", "-a", "articles=1"]
+    return run_crawl(arguments, {**SETTINGS, "DATABASE_URL": database_url, **settings}, folder)
+
+
+def test_feed_that_stops_is_said_in_log_and_summary_and_exit_code_3(
+    database_url: str, tmp_path: Path
+) -> None:
+    pages = {
+        "/": listing({"/world/1.html": "Gardeners of village 1 rebuilt their old bridge"}),
+        "/feed": FEED.format(ITEM.format(1)),
+        "/world/1.html": news_article(1),
+    }
+    with serve_news(pages) as web:
+        first = crawl(web, database_url, tmp_path)
+        assert first.code == 0, first.stderr + first.log
+        assert "Silent" not in first.stdout and "Delay" not in first.stdout
+        database = Database(database_url)
+        feed = f"{web.base}/feed"
+        world = Sources(database)
+        world.add(
+            feed, first=10 * DAY, last=DAY, last_new=DAY, gap_s=3600, entries=1, new_links=241
+        )
+        world.database.run_script("update crawlproj.url set lane = 2, rank = 0 where source")
+        now = datetime.now(UTC).isoformat()
+        web.pages["/world/2.html"] = news_article(2).replace("2026-11-03T08:30:00+01:00", now)
+        web.pages["/"] = listing({f"/world/{n}.html": f"Bridge {n} was rebuilt" for n in (1, 2)})
+        # Until visits write it themselves.
+        world.database.run_script("update crawlproj.source set last_visit = now()")
+
+        second = crawl(web, database_url, tmp_path)
+        assert second.code == 3, second.stdout + second.stderr + second.log
+        assert "1 source brings nothing any more: scrapy sources says which" in second.stderr
+        assert second.stats["sources/silent"] == second.stats["sources/fallen_silent"] == 1
+        assert f"Silent: the feed {feed}: nothing new for 1 d" in second.log
+        words = " ".join(second.stdout.split())
+        assert f"Silent 1 source brings nothing any more: {feed}" in words
+        assert "the new article was fetched" in words and "after its publication" in words
+        assert "scrapy sources --crawl site" in words.replace("python -m ", "")
+
+        # Said once, but each run ends with 3 until somebody looks.
+        third = crawl(web, database_url, tmp_path)
+        assert third.code == 3 and "sources/fallen_silent" not in third.stats
+        off = crawl(web, database_url, tmp_path, SOURCE_SILENCE=0)
+        assert off.code == 0, off.stderr
+        database.close()
