@@ -36,8 +36,6 @@ def demo_settings(demo: DemoServer, database_url: str, **more: object) -> dict[s
         "POLITENESS_DELAY": 0,
         "FRONTIER_RETRY_DELAY": 1,
         "POLITENESS_MAX_DELAY": 0.2,
-        # The truth wants all addresses, also those of prints.
-        "ARTICLE_KEYS": False,
         **more,
     }
 
