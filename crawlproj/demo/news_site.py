@@ -20,7 +20,7 @@ from crawlproj.demo.words import title_slug
 FRONT_SIZE = 14
 SECTION_SIZE = 12
 SECTION_PAGES = 2
-ARCHIVE_SIZE = 5
+ARCHIVE_SIZE = 6
 FORUM_LINKS = 4
 MONTH = re.compile(r"/archive/(\d{4})/(\d{2})/")
 YEAR = re.compile(r"/archive/(\d{4})/")
@@ -226,7 +226,7 @@ class NewsSite(Site):
         kind = "front" if path == "/" else "section"
         pager: tuple[DemoLink, ...] = ()
         page = _page_number(query)
-        if kind == "section" and page < SECTION_PAGES:
+        if kind == "section" and self.listed_numbers(f"{path}?page={page + 1}", age):
             pager = (self.make_link(f"{path}?page={page + 1}", "Older"),)
         newest = self.listed_numbers(path, age)[0]
         changed = max(self.articles.get(newest).published, LONG_AGO)
