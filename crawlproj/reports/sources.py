@@ -15,7 +15,7 @@ from crawlproj.formatting import printable
 from crawlproj.reports.facts import LATELY
 from crawlproj.revisit.silence import SourceFacts, estimate_missed
 from crawlproj.scheduling.source_watch import (
-    SourceRow,
+    WatchedSource,
     find_problems,
     read_facts,
     read_part,
@@ -41,7 +41,7 @@ def source_facts(db: Queries, crawl: int, k: float, host: str = "") -> list[dict
     return sorted(found, key=_order)
 
 
-def _iterate_parts(db: Queries, crawl: int) -> Iterator[list[SourceRow]]:
+def _iterate_parts(db: Queries, crawl: int) -> Iterator[list[WatchedSource]]:
     """The sources of whole sites, some at a time."""
     site = ""
     while True:
@@ -51,7 +51,7 @@ def _iterate_parts(db: Queries, crawl: int) -> Iterator[list[SourceRow]]:
             return
 
 
-def _as_values(row: SourceRow, source: SourceFacts, problem: str) -> dict[str, Any]:
+def _as_values(row: WatchedSource, source: SourceFacts, problem: str) -> dict[str, Any]:
     missed = 0
     if row.silent_since is not None:
         missed = estimate_missed(source)

@@ -694,10 +694,12 @@ class CrawlWorker:
         if urls and page.page_kind == "other" and page.verdict is not None and page.verdict.changed:
             found = [url.url for url in urls]
             page.fresh_articles = count_articles(found, found, self._verdict_of)
-        for lane, name in ((Lane.BACKFILL, "links/old"), (Lane.NEW, "links/ahead")):
-            number = sum(url.lane is lane and (lane is not Lane.NEW or url.is_hot) for url in urls)
-            if number:
-                self._count(name, number)
+        old = sum(url.lane is Lane.BACKFILL for url in urls)
+        if old:
+            self._count("links/old", old)
+        ahead = sum(url.lane is Lane.NEW and url.is_hot for url in urls)
+        if ahead:
+            self._count("links/ahead", ahead)
         self.dispatcher.add_urls(urls)
         self.dispatcher.note_left_out(self.seen_urls.take_left_out())
 

@@ -46,7 +46,7 @@ CLOSING_S: Final = 5.0
 """So long a worker that ends looks once more at most."""
 
 
-class SourceRow(NamedTuple):
+class WatchedSource(NamedTuple):
     """The columns of query `watched_sources`."""
 
     id: int
@@ -94,10 +94,10 @@ class SourceRow(NamedTuple):
         )
 
 
-class SourceNote(NamedTuple):
+class SourceVerdict(NamedTuple):
     """What is to be noted of a source: before and after."""
 
-    row: SourceRow
+    row: WatchedSource
     silent_since: datetime | None
     problem: str
 
@@ -161,7 +161,7 @@ class SourceWatch:
             self._round_s = 0.0
         return fallen
 
-    def _judge(self, rows: Sequence[SourceRow]) -> list[SourceNote]:
+    def _judge(self, rows: Sequence[WatchedSource]) -> list[SourceVerdict]:
         """What is new of these sources."""
         db = self._frontier.db
         facts = read_facts(db, rows)
@@ -183,11 +183,11 @@ class SourceWatch:
                 # What its last visit has found, or what was said then: the next one says anew.
                 problem = row.problem
             if (since, problem) != (row.silent_since, row.problem):
-                notes.append(SourceNote(row, since, problem))
+                notes.append(SourceVerdict(row, since, problem))
         return notes
 
     def _is_silent(
-        self, row: SourceRow, source: SourceFacts, others: Sequence[SourceFacts]
+        self, row: WatchedSource, source: SourceFacts, others: Sequence[SourceFacts]
     ) -> bool:
         if not may_be_silent(source, self._k) or is_replaced(source, others, self._k):
             return False
@@ -195,7 +195,7 @@ class SourceWatch:
         times = self._frontier.db.fetch_rows("source_times", id=row.id, since=since, count=TIMES)
         return judge_silence(source, self._k, learn_hours([at for (at,) in times]))
 
-    def _store(self, notes: Sequence[SourceNote]) -> int:
+    def _store(self, notes: Sequence[SourceVerdict]) -> int:
         """Store what is new and log it; how many have fallen silent."""
         if not notes:
             return 0
@@ -220,7 +220,7 @@ class SourceWatch:
                 self._say_once(row, problem)
         return fallen
 
-    def _say_once(self, row: SourceRow, problem: str) -> None:
+    def _say_once(self, row: WatchedSource, problem: str) -> None:
         """Log a problem that is not a silence, once in a run: each visit may bring it back."""
         said = (row.id, problem.partition(":")[0])
         if not problem or said in self._said or len(self._said) >= MAX_SAID:
@@ -229,7 +229,7 @@ class SourceWatch:
         log.info("Source: the %s %s: %s", row.kind, row.url, problem)
 
 
-def is_over(row: SourceRow) -> bool:
+def is_over(row: WatchedSource) -> bool:
     """Is the silence that is noted of a source over, or none of our business any more?"""
     assert row.silent_since is not None
     if row.kind in FORMER:
@@ -243,11 +243,11 @@ def with_silence(problem: str, source: SourceFacts) -> str:
     return f"{problem}; {silence}" if problem else silence
 
 
-def read_part(db: Queries, crawl: int, after: str) -> tuple[list[SourceRow], str]:
+def read_part(db: Queries, crawl: int, after: str) -> tuple[list[WatchedSource], str]:
     """The sources of the next sites, and the last of these sites; empty if there are no more. Of a
     site with very many only some.
     """
-    rows = db.fetch_rows_as("watched_sources", SourceRow, crawl=crawl, after=after, count=PART)
+    rows = db.fetch_rows_as("watched_sources", WatchedSource, crawl=crawl, after=after, count=PART)
     if len(rows) < PART:
         return rows, ""
     last = rows[-1].site
@@ -257,7 +257,7 @@ def read_part(db: Queries, crawl: int, after: str) -> tuple[list[SourceRow], str
     return whole, whole[-1].site
 
 
-def read_facts(db: Queries, rows: Sequence[SourceRow]) -> list[SourceFacts]:
+def read_facts(db: Queries, rows: Sequence[WatchedSource]) -> list[SourceFacts]:
     """What the health of sources is judged by."""
     indexes = [row.id for row in rows if row.kind == "sitemap index"][:MAX_INDEXES]
     children: dict[int, tuple[int, int]] = {}
