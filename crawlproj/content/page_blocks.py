@@ -26,6 +26,13 @@ _CLOSING: Final = re.compile(
     rf"(?:^|/)(?:{'|'.join(CLOSING_TAGS)})(?:[./]|$)|@(?:{'|'.join(CLOSING_ROLES)})(?:/|$)"
 )
 _NUMBER: Final = re.compile(r"\d{2,}")
+_TOKEN: Final = re.compile(
+    rb"(?<![0-9a-z])(?:(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{16,}"
+    rb"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![0-9a-z])"
+)
+"""What only programs write: numbers of requests, sessions and the like, another one each time."""
+_HEX: Final = bytes(ord("x") if byte in b"0123456789abcdef-" else byte for byte in range(256))
+_LEAST_TOKEN: Final = b"x" * 16
 # Letters are counted in UTF-8: each has one first byte. The signs of U+0080 to U+00BF begin with
 # C2, those of U+2000 to U+2FFF (quotes, dashes, bullets, arrows) with E2, emoji with F0.
 _NO_LETTERS: Final = bytes(
@@ -83,6 +90,8 @@ def find_blocks(blocks: Iterable[Block]) -> PageBlocks:
         folded = _fold(texts)
         if folded.count(b"\n") != len(texts) - 1:
             folded = _fold([" ".join(text.split()) for text in texts])
+        if _LEAST_TOKEN in folded.translate(_HEX):
+            folded = _TOKEN.sub(b"0", folded)
         keys = list(map(crc32, folded.split(b"\n")))
         letters = list(map(len, folded.translate(None, _NO_LETTERS).split(b"\n")))
         if len(set(keys)) < len(keys):

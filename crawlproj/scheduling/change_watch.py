@@ -175,6 +175,8 @@ class ChangeWatch:
         page.verdict = verdict
         if verdict.set_aside in SET_ASIDE:
             self._count(SET_ASIDE[verdict.set_aside], 1)
+        if verdict.kind and verdict.kind != ChangeKind.NONE:
+            self._count(f"changes/{verdict.kind.replace(' ', '_')}", 1)
         if not verdict.set_aside and page.kind == "html":
             self.note_page(ticket.host)
         if comparison.probe_month:

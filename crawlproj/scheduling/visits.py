@@ -33,6 +33,7 @@ STAT_AREAS = {
 }
 """How ends that are not pages are counted: `area/reason`."""
 NO_PAGE = frozenset({State.DEAD, State.GONE, State.RETIRED, State.FORBIDDEN, State.IGNORED})
+MISSING = frozenset({State.GONE, State.RETIRED})
 MAX_CRAWL_DELAY_S = 1e9
 """The log says no more than this: infinity is no JSON."""
 
@@ -95,6 +96,8 @@ class VisitEnds:
         self._count_outcome(outcome, page, ticket)
         self._count("pages/bytes", outcome.received)
         self._dispatcher.add_urls(self._redirects.follow(outcome, ticket))
+        if outcome.state in MISSING and ticket.state is State.WAITING:
+            self._count("changes/gone", 1)
         if outcome.state in NO_PAGE:
             self._dispatcher.add_urls(self._seen_urls.note_failed(ticket.url))
         if outcome.state is State.RETIRED:

@@ -138,6 +138,7 @@ def test_clocks_and_adverts_are_no_changes_and_edits_are(database_url: str, tmp_
         result = again(site, database_url, tmp_path)
         assert result.stats["pages/noise"] >= 1
         assert result.stats["pages/changed"] == 1
+        assert result.stats["changes/edit"] == 1
         told = run_command(
             ["explain", f"{site.base}/noisy"], tmp_path, {"DATABASE_URL": database_url}
         )
@@ -154,6 +155,21 @@ def test_clocks_and_adverts_are_no_changes_and_edits_are(database_url: str, tmp_
     changes = [json.loads(line) for line in exported.stdout.splitlines()]
     edit = next(change for change in changes if change["url"] == f"{site.base}/edited")
     assert edit["kind"] == "edit" and edit["new_letters"] > 20 and edit["before"] < edit["at"]
+
+
+def test_pages_that_are_not_there_any_more_are_counted_once(
+    database_url: str, tmp_path: Path
+) -> None:
+    with serve() as site:
+        site.pages = {"/": front("/away"), "/away": page(2)}
+        crawl(site, database_url, tmp_path)
+        site.pages["/away"] = (410, {}, "")
+        result = again(site, database_url, tmp_path)
+        assert result.stats["changes/gone"] == 1
+        time.sleep(1)
+        result = again(site, database_url, tmp_path)
+        assert result.stats["gone/status_410"] == 1
+        assert "changes/gone" not in result.stats
 
 
 def test_a_listing_changes_by_its_new_links(database_url: str, tmp_path: Path) -> None:

@@ -56,6 +56,23 @@ def last(*pages: str, rules: ChangeRules | None = None) -> Change:
     return follow(pages, rules)[-1].change
 
 
+def test_tokens_of_programs_are_no_change_and_numbers_are() -> None:
+    def with_line(line: str) -> str:
+        return page(above=f"<p>{line}</p>")
+
+    for before, after in (
+        ("Trace: 5a5abc1834eb91ab7262be2dde7a01a7", "Trace: c98104dbad0155535bb53f8c029aa56a"),
+        ("Id 2b1e7c9a-12fe-4d3a-9b7c-0f1e2d3c4b5a", "Id 9f8e7d6c-5b4a-4321-8fed-a0b1c2d3e4f5"),
+    ):
+        assert not last(with_line(before), with_line(after)).changed
+    for before, after in (
+        ("Call 0800 1234567890123456 on Monday", "Call 0800 6543210987654321 on Monday"),
+        ("It was a bad deed, all agreed", "It was a facade, all agreed too"),
+        ("Trace: 5a5abc1834eb91ab7262be2dde7a01a7", "It has no trace any more, says he"),
+    ):
+        assert last(with_line(before), with_line(after)).changed
+
+
 def reasons(change: Change) -> set[MaskReason]:
     return {mask.reason for mask in change.masked}
 
