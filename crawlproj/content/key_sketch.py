@@ -5,15 +5,22 @@ Take the keys of another set away, and a cell that then holds one key tells it; 
 other cells, it lets those tell theirs, and so on. How many keys the sets share does not matter: a
 kilobyte finds some eighty differences between pages of a hundred thousand blocks, and says so if
 there are more.
+
+numpy is loaded by the first page that is so long: other crawls and most commands do without it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    _Words: TypeAlias = NDArray[np.uint64]
 
 CELL_BYTES: Final = 9
 PARTS: Final = 3
@@ -23,7 +30,6 @@ MAX_UNRESOLVED: Final = 2 * PARTS
 _MULTIPLIERS: Final = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
 _CHECK: Final = 0xD6E8FEB86659FD93
 _MASK: Final = (1 << 64) - 1
-_Words: TypeAlias = NDArray[np.uint64]
 
 
 class KeySketch(NamedTuple):
@@ -47,6 +53,8 @@ class KeyDifference(NamedTuple):
 
 def make_sketch(keys: Sequence[int], notes: Sequence[int], cells: int) -> KeySketch:
     """A summary of distinct keys (32 bits), each with a note (24 bits)."""
+    import numpy as np
+
     cells -= cells % PARTS
     sketch = KeySketch(
         np.zeros(cells, np.uint8), np.zeros(cells, np.uint64), np.zeros(cells, np.uint32)
@@ -104,6 +112,8 @@ def find_difference(
 
 def pack_sketch(sketch: KeySketch) -> bytes:
     """`CELL_BYTES` for each cell."""
+    import numpy as np
+
     keys = sketch.keys.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :5]
     notes = sketch.notes.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :3]
     return np.hstack((sketch.counts[:, None], keys, notes)).tobytes()
@@ -111,6 +121,8 @@ def pack_sketch(sketch: KeySketch) -> bytes:
 
 def unpack_sketch(packed: bytes) -> KeySketch:
     """What `pack_sketch` gave."""
+    import numpy as np
+
     rows = np.frombuffer(packed, np.uint8).reshape(-1, CELL_BYTES)
     keys = np.zeros((len(rows), 8), np.uint8)
     keys[:, :5] = rows[:, 1:6]
@@ -124,6 +136,8 @@ def unpack_sketch(packed: bytes) -> KeySketch:
 
 
 def _checked(keys: _Words) -> _Words:
+    import numpy as np
+
     return keys | ((keys * np.uint64(_CHECK)) >> np.uint64(56)) << np.uint64(32)
 
 
@@ -133,6 +147,8 @@ def _checked_one(key: int) -> int:
 
 def _find_cells(keys: _Words, cells: int) -> list[NDArray[np.intp]]:
     """The cells of each key: one in each third of the table."""
+    import numpy as np
+
     part = cells // PARTS
     return [
         (((keys * np.uint64(multiplier)) >> np.uint64(40)) % np.uint64(part)).astype(np.intp)
