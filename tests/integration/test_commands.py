@@ -557,7 +557,7 @@ def test_db_stop_says_who_uses_the_database(tmp_path: Path) -> None:
 
 def test_the_demo_web_goes_on_at_the_second_run_and_its_changes_are_seen(tmp_path: Path) -> None:
     quick = {
-        "CLOSESPIDER_PAGECOUNT": 400,
+        "CLOSESPIDER_PAGECOUNT": 600,
         "REVISIT_INTERVAL": "2s",
         "REVISIT_MIN": "1s",
         "POLITENESS_DELAY": 0.1,
