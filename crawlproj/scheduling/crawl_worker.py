@@ -771,14 +771,19 @@ class CrawlWorker:
 
     async def preview_verdict(self, page: Page, items: int) -> ItemVerdict | None:
         """Of which page this one is a copy, as far as is known before it is stored: its items wait
-        for it, `items` of them. Its host may be asked on meanwhile.
+        for it, `items` of them. Its host may be asked on meanwhile. A page whose text is as before
+        is what it was.
         """
         ticket = page.ticket
-        if self.marker is None or page.marks is None or not isinstance(ticket, Ticket):
+        if self.marker is None or not isinstance(ticket, Ticket):
+            return None
+        content = None
+        if page.marks is not None:
+            content = Content(page.body_digest, b"", text=page.text, marks=page.marks)
+        elif not _is_as_before(page, ticket):
             return None
         self.dispatcher.let_host_go_on(ticket)
         self._wake_engine()
-        content = Content(page.body_digest, b"", text=page.text, marks=page.marks)
         asked = Outcome(
             ticket.id,
             ticket.visit,
@@ -884,6 +889,13 @@ class CrawlWorker:
         self.dispatcher.add_urls(
             [self.seen_urls.new_url(url, depth, found=Found.ROBOTS) for url in wanted]
         )
+
+
+def _is_as_before(page: Page, ticket: Ticket) -> bool:
+    """Is it a page that was read before, and has the same text?"""
+    if ticket.block_digest is None or (page.verdict is not None and page.verdict.set_aside):
+        return False
+    return page.status == 304 or 200 <= page.status < 300
 
 
 def _has_many_links(page: Page) -> bool:
