@@ -805,9 +805,12 @@ class CrawlWorker:
         finally:
             self._previews.pop(ticket.id, None)
             self.dispatcher.items_waiting -= items
-        if verdict is None:
-            self._late_verdicts.note_passed(ticket.id, items)
         return verdict
+
+    def note_items_passed(self, page: Page, items: int) -> None:
+        """Note that so many items of a page went on, since it seemed to be no copy."""
+        if self.marker is not None and isinstance(page.ticket, Ticket):
+            self._late_verdicts.note_passed(page.ticket.id, items)
 
     def _count_late_verdicts(self, message: FromDatabase) -> None:
         copies = {id_ for committed in message.committed for id_ in committed.verdicts}
