@@ -221,7 +221,8 @@ class PostgresFrontier:
         if unchanged:
             rows = self.db.fetch_rows("stored_verdicts", ids=array_literal(unchanged))
             for id_, original, kind, similarity in rows:
-                verdicts[id_] = Verdict(original, DuplicateKind(kind), similarity)
+                if original is not None:
+                    verdicts[id_] = Verdict(original, DuplicateKind(kind), similarity)
         originals = self.get_urls([verdict.original for verdict in verdicts.values()])
         return {
             id_: (originals[verdict.original].url, verdict)

@@ -357,8 +357,8 @@ on conflict (url) do update set at = excluded.at, title = excluded.title, conten
 update page set noindex = true where url = any (%(ids)s::bigint[]);
 
 -- name: stored_verdicts
--- Those of pages that are copies; asked for pages whose text is as before and whose items wait.
-select url, duplicate_of, duplicate_kind, similarity from page where url = any (%(ids)s::bigint[]) and duplicate_of is not null;
+-- Of which pages others are copies; asked for pages whose text is as before and whose items wait.
+select url, duplicate_of, duplicate_kind, similarity from page where url = any (%(ids)s::bigint[]);
 
 -- name: put_texts
 -- Stores the texts of pages, over those that were there; in each commit.
