@@ -67,6 +67,7 @@ from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
 from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
+from crawlproj.scheduling.language_watch import LanguageWatch
 from crawlproj.scheduling.late_verdicts import LateVerdicts
 from crawlproj.scheduling.link_places import LinkPlacer, PlaceRules, count_articles
 from crawlproj.scheduling.marking import PageMarking
@@ -153,6 +154,7 @@ class CrawlWorker:
         self._site_of = partial(site_rules_of, spider)
         self._opened: ExitStack | None = None
         self.watchdog: HangWatchdog | None = None
+        self._languages: LanguageWatch | None = None
         self.marker: PageMarker | None = None
         """Makes what pages are compared by; None: they are not."""
         self.freshness: float | None = None
@@ -205,6 +207,7 @@ class CrawlWorker:
                 languages.start()
                 stack.callback(languages.close)
                 find_languages = languages.detect
+                self._languages = LanguageWatch(languages, self._count)
             self.frontier = PostgresFrontier(database, self._spec(), find_languages=find_languages)
             self.frontier.open()
             self._open_judge()
@@ -549,6 +552,8 @@ class CrawlWorker:
         self.leases.store_all_clocks()
         self.changes.write_texts()
         self.database_thread.flush_and_stop()
+        if self._languages is not None:
+            self._languages.take_look()
         if self._request_log is not None:
             self._request_log.close()
         if self.seen_urls.too_long:
@@ -717,6 +722,8 @@ class CrawlWorker:
         for id_, found in message.previews.items():
             self._end_preview(id_, found)
         self._count_late_verdicts(message)
+        if self._languages is not None:
+            self._languages.take_look()
         self.dispatcher.handle_message(message)
         if self.articles is not None:
             self._note_articles(self.articles, message)
