@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import threading
 import time
 from collections import Counter
@@ -16,7 +18,7 @@ import pytest
 from crawlproj.archive.reader import Archive
 from crawlproj.database.connection import Database
 from tests.support.copies import article, html, sentence
-from tests.support.crawling import run_crawl
+from tests.support.crawling import run_command, run_crawl
 
 SETTINGS = {
     "SPIDER_MODULES": "tests.spiders",
@@ -97,6 +99,11 @@ def test_items_know_of_which_page_theirs_is_a_copy(
     found = [result.stats[f"duplicates/{kind}"] for kind in ("exact", "near", "paragraph")]
     assert found == [1, 1, 1]
     assert result.stats["duplicates/items"] == 6
+    # The summary says how many there are, and what to ask next.
+    assert "Copies          3  of other pages: 1 exact, 1 near, 1 paragraph" in result.stdout
+    (words,) = re.findall(r"which pages are copies +\S*scrapy (.+)", result.stdout)
+    said = run_command(shlex.split(words), tmp_path, {"DATABASE_URL": database_url})
+    assert said.code == 0 and f"{base}/copy" in said.stdout
 
 
 def test_items_of_copies_are_dropped_if_that_is_wanted(
