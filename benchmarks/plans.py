@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
@@ -220,7 +220,7 @@ def _mixed_batch(work: Round) -> Batch:
 
 
 def _stored_again(work: Round) -> list[Outcome]:
-    """Pages that have not changed, but whose bodies went into the archive."""
+    """Pages that have not changed, but whose bodies went into the archive, and say noindex now."""
     now = work.frontier.now()
     place = RecordLocation(
         "a.warc.gz",
@@ -234,7 +234,13 @@ def _stored_again(work: Round) -> list[Outcome]:
     )
     whose = [(t.id, t.visit, t.server, t.epoch, State.WAITING, now) for t in work.tickets[:50]]
     return [
-        Outcome(*who, status=200, next_visit=now + timedelta(days=1), receipt=Receipt(place))
+        Outcome(
+            *who,
+            status=200,
+            next_visit=now + timedelta(days=1),
+            receipt=Receipt(place),
+            turns_noindex=True,
+        )
         for who in whose
     ]
 
@@ -287,6 +293,7 @@ def _judge_copies(db: Database, frontier: PostgresFrontier, work: Round) -> None
     pages = [read(t, n, True) for n, t in enumerate(tickets)]
     frontier.commit(Batch(pages), "watched")
     judge.preview(db, pages)
+    frontier.preview_verdicts([replace(page, content=None) for page in pages])
     again = [read(t, n, False) for n, t in enumerate(tickets) if n % 4 < 2]
     looked_up = judge.look_up(db, again)
     with db.transaction() as tx:

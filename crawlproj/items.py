@@ -128,6 +128,12 @@ class Page:
     receipt: Receipt | None = field(default=None, repr=False)
 
     @property
+    def noindex(self) -> bool:
+        """Is it no original and no copy? It says so, or its unavailable_after has passed."""
+        expires = self.directives.expires
+        return self.directives.noindex or (expires is not None and expires <= self.at)
+
+    @property
     def elapsed_s(self) -> float:
         """How long the exchange took; 0 if nothing was sent."""
         if self.started_s is None or self.ended_s is None:

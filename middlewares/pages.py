@@ -12,6 +12,8 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from itemadapter import is_item
@@ -27,7 +29,7 @@ from crawlproj.fetch.pages import RefusedError, error_text, page_in_slices, unre
 from crawlproj.fetch.requests import detach_request
 from crawlproj.fetch.slices import first_slice, run_slices
 from crawlproj.frontier.base import Ticket
-from crawlproj.items import Page, note_verdict
+from crawlproj.items import ItemVerdict, Page, note_verdict
 from crawlproj.scheduling.scheduler import worker_of
 from crawlproj.scheduling.sources import is_seed
 
@@ -46,9 +48,22 @@ REQUESTS_AT_ONCE = 100
 """After so many requests of one callback the event loop does something else."""
 
 MAX_HELD = 500
-"""So many items of one page wait until it is judged."""
+"""After so many items of one callback its page is judged, though there are more to come."""
 
 GZIP = b"\x1f\x8b"
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The page of a response. `is_apart`: a document, which is read when the callback is done."""
+
+    page: Page
+    slices: Slices[Page]
+    is_apart: bool = False
+    verdict: ItemVerdict | None = None
+    """Of which page it is a copy, as far as is known."""
+    passed: int = 0
+    """Items that went on as those of an original."""
 
 
 def room_needed(response: Response) -> int:
@@ -91,58 +106,78 @@ class PagesMiddleware:
         has_page = False
         requests = 0
         held: list[Any] = []
-        try:
-            async for output in result:
-                if isinstance(output, Request) and isinstance(ticket, Ticket):
-                    self._note_parent(output, ticket)
-                    requests += 1
-                    if requests % REQUESTS_AT_ONCE == 0:
-                        await asyncio.sleep(0)
-                if isinstance(output, Page):
-                    has_page = True
-                elif len(held) < MAX_HELD and self._waits(output, ticket):
-                    held.append(output)
-                    continue
-                yield output
-        except Exception:
-            # The callback broke: what it gave before counts, whatever its page is.
+        reading: _Reading | None = None
+        async with AsyncExitStack() as stack:
+            try:
+                async for output in result:
+                    if isinstance(output, Request) and isinstance(ticket, Ticket):
+                        self._note_parent(output, ticket)
+                        requests += 1
+                        if requests % REQUESTS_AT_ONCE == 0:
+                            await asyncio.sleep(0)
+                    if isinstance(output, Page):
+                        has_page = True
+                        while held:
+                            yield held.pop(0)
+                    elif isinstance(ticket, Ticket) and not has_page and self._waits(output):
+                        if reading is not None:
+                            yield self._judged_item(output, reading)
+                            continue
+                        held.append(output)
+                        if len(held) == MAX_HELD:
+                            reading = await self._read_page(response, ticket, stack, len(held))
+                            while held:
+                                yield self._judged_item(held.pop(0), reading)
+                        continue
+                    yield output
+            except Exception:
+                # The callback broke: what it gave before counts, whatever its page is.
+                while held:
+                    yield held.pop(0)
+                raise
+            if not isinstance(ticket, Ticket) or has_page:
+                return
+            if reading is None:
+                reading = await self._read_page(response, ticket, stack, len(held))
             for item in held:
-                yield item
-            raise
-        if not isinstance(ticket, Ticket) or has_page:
-            for item in held:
-                yield item
-            return
+                yield self._judged_item(item, reading)
+            if reading.is_apart:
+                self._read_apart(reading.page, reading.slices, response)
+                return
+            if reading.passed:
+                worker_of(self._crawler).note_items_passed(reading.page, reading.passed)
+            yield reading.page
+
+    async def _read_page(
+        self, response: Response, ticket: Ticket, stack: AsyncExitStack, items: int
+    ) -> _Reading:
+        """The page of a response, and whether it is a copy if it has items, which wait for that.
+        What is in `stack` is held until the pipelines are done with the page.
+        """
         room = room_needed(response)
+        slices = self._page_slices(response, response.request)
         if room:
             try:
                 await worker_of(self._crawler).big_bodies.enter(ticket, room)
             except RefusedError as error:
-                for item in held:
-                    yield item
-                yield self._unread_page(response, error.reason)
-                return
-        slices = self._page_slices(response, request)
+                return _Reading(self._unread_page(response, error.reason), slices)
         page = first_slice(slices)
         if page is None:
             # The lock is held until the pipelines are done with the page: then its memory is free.
-            async with self._big_page:
-                page = await self._read_big(slices, response, ticket)
-                for item in await self._judged_items(held, page):
-                    yield item
-                yield page
+            await stack.enter_async_context(self._big_page)
+            page = await self._read_big(slices, response, ticket)
         elif self._documents.is_due(page):
-            for item in held:
-                yield item
-            self._read_apart(page, slices, response)
+            return _Reading(page, slices, is_apart=True)
         else:
             if page.document is not None and len(page.document.links) > MANY_LINKS:
                 page = await self._with_room(page, response, ticket)
             page = self._count_limits(page)
-            if held:
-                for item in await self._judged_items(held, page):
-                    yield item
-            yield page
+        reading = _Reading(page, slices)
+        if items:
+            worker = worker_of(self._crawler)
+            await worker.mark_page(page)
+            reading.verdict = await worker.preview_verdict(page, items)
+        return reading
 
     def _note_parent(self, request: Request, ticket: Ticket) -> None:
         """Let a request of a callback say which page it was found on."""
@@ -152,21 +187,18 @@ class PagesMiddleware:
         request.meta["parent"] = ticket.id
         request.meta["from_source"] = ticket.source or is_seed(ticket)
 
-    def _waits(self, output: Any, ticket: Ticket | None) -> bool:
+    def _waits(self, output: Any) -> bool:
         """Is it an item, which waits until its page is judged?"""
-        return self._items_wait and isinstance(ticket, Ticket) and is_item(output)
+        return self._items_wait and is_item(output)
 
-    async def _judged_items(self, items: list[Any], page: Page) -> list[Any]:
-        """The items of a page, when it is known whether the page is a copy."""
-        if items:
-            worker = worker_of(self._crawler)
-            await worker.mark_page(page)
-            verdict = await worker.preview_verdict(page, len(items))
-            if verdict is not None:
-                self._crawler.stats.inc_value("duplicates/items", len(items))
-                for item in items:
-                    note_verdict(item, verdict)
-        return items
+    def _judged_item(self, item: Any, reading: _Reading) -> Any:
+        """An item, when it is known whether its page is a copy."""
+        if reading.verdict is None:
+            reading.passed += 1
+        else:
+            self._crawler.stats.inc_value("duplicates/items")
+            note_verdict(item, reading.verdict)
+        return item
 
     async def _with_room(self, page: Page, response: Response, ticket: Ticket) -> Page:
         """The page, when there is room for what was found in it."""

@@ -108,15 +108,13 @@ class StorePipeline:
 
     def _content_of(self, page: Page, ticket: Ticket, block_digest: bytes, links: Links) -> Content:
         document = page.document
-        directives = page.directives
-        expired = directives.expires is not None and directives.expires <= page.at
         content = Content(
             page.body_digest,
             block_digest,
             content_type=page.content_type[:200],
             length=len(page.body),
-            noindex=directives.noindex or expired,
-            noarchive=directives.noarchive,
+            noindex=page.noindex,
+            noarchive=page.directives.noarchive,
             kind=page.page_kind or page.kind,
             marks=page.marks,
             article=page.article,
@@ -141,7 +139,9 @@ class StorePipeline:
 
 
 def _is_same(page: Page, ticket: Ticket) -> bool:
-    """Are its bytes those of the last visit, and was it read then?"""
-    if page.body_digest != ticket.body_digest:
+    """Are its bytes those of the last visit, was it read then, and did it say noindex or not as
+    now?
+    """
+    if page.body_digest != ticket.body_digest or page.noindex != ticket.noindex:
         return False
     return not (ticket.unread and page.document is not None)

@@ -130,6 +130,8 @@ class Document:
     """What list it is: feed, sitemap, sitemap index or news sitemap; empty: none of them."""
     newest: datetime | None = None
     """The latest date of a list."""
+    reader: str = ""
+    """Of a PDF or office file: which reader has read it."""
     signs: PageSigns = NO_SIGNS
     """What its markup says of the kind of page it is; no other document has any."""
     _digest: bytes = field(default=b"", repr=False, compare=False)

@@ -71,6 +71,9 @@ class LanguageReader:
         self.batches = 0
         self.texts = 0
         self.failures = 0
+        self.last_failure = ""
+        self.missed = 0
+        """Texts that were given, but not judged."""
         self.processes_started = 0
 
     def start(self) -> None:
@@ -91,12 +94,14 @@ class LanguageReader:
             return []
         nothing = [NOT_JUDGED] * len(samples)
         if self._closed or self._has_given_up():
+            self.missed += len(samples)
             return nothing
         try:
             self.start()
             found = self._ask_process(samples)
-        except (OSError, ValueError, RecursionError, subprocess.SubprocessError):
-            self._note_failure()
+        except (OSError, ValueError, RecursionError, subprocess.SubprocessError) as error:
+            self._note_failure(error)
+            self.missed += len(samples)
             return nothing
         except BaseException:  # half of a reply may be in the pipe
             self._kill_process()
@@ -122,9 +127,10 @@ class LanguageReader:
     def _has_given_up(self) -> bool:
         return self._in_a_row >= MAX_FAILURES and time.monotonic() - self._failed < FORGET_S
 
-    def _note_failure(self) -> None:
+    def _note_failure(self, error: Exception) -> None:
         self._kill_process()
         self.failures += 1
+        self.last_failure = repr(error)
         self._in_a_row += 1
         self._failed = time.monotonic()
 

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from crawlproj.content.document import Document
+from crawlproj.content.documents import formats as documents
 from crawlproj.content.language import choose_sample
 from crawlproj.content.packed_text import (
     TextBlock,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 WITHDRAWN: Final = DuplicateMarks(0, withdrawn=True)
 """Of a page that is compared with nothing: it says noindex, or is empty."""
-READER_VERSIONS: Final = {"html": 1, "text": 1, "feed": 1, "sitemap": 1, "document": 1}
+READER_VERSIONS: Final = {"html": 1, "text": 1} | documents.READER_VERSIONS
 """What reads each kind of page, and its version: higher when it gives another text."""
 SAMPLED_BLOCKS: Final = 3
 """A text's language is found by some of its longest blocks."""
@@ -58,11 +59,12 @@ def make_page_text(
     if with_sample:
         texts = sorted([block.text for block in main_blocks(blocks)], key=len, reverse=True)
         sample = choose_sample(texts[:SAMPLED_BLOCKS])
+    reader = document.reader or kind
     return PageText(
         pack_document(document),
         count_words(document.text),
-        kind,
-        READER_VERSIONS.get(kind, 0),
+        reader,
+        READER_VERSIONS.get(reader, 0),
         sample,
     )
 

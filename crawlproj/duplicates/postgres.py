@@ -542,7 +542,7 @@ def _withdrawn_of(outcomes: Iterable[Outcome]) -> list[int]:
 
 def _wants_out(outcome: Outcome) -> bool:
     if outcome.content is None or outcome.content.marks is None:
-        return False
+        return outcome.turns_noindex
     return outcome.content.marks.withdrawn
 
 

@@ -65,14 +65,14 @@ class PageDocuments:
 
     def is_due(self, page: Page) -> bool:
         """Is it a document that is to be read? Other bytes than last time are; the same ones, if
-        they could not be read then, a few times.
+        they say noindex now or no longer, or if they could not be read then, a few times.
         """
         ticket = page.ticket
         if page.kind != "document" or self._config.documents is None:
             return False
         if not isinstance(ticket, Ticket):
             return False
-        if page.body_digest != ticket.body_digest:
+        if page.body_digest != ticket.body_digest or page.noindex != ticket.noindex:
             return True
         return ticket.unread and ticket.tries <= self._config.retries
 

@@ -221,10 +221,15 @@ def page_in_slices(
         if body is page.body:
             declared = page.content_type
         page.kind = feeds.sniff_kind(body, declared)
-        if page.body_digest != ticket.body_digest:
+        is_same = page.body_digest == ticket.body_digest
+        # The same bytes are read again where the header does not say noindex, or not as before:
+        # it may be a meta element that did.
+        if not is_same or page.noindex != ticket.noindex:
             page.document = yield from document_in_slices(page, body, agents, limits)
             if page.document is not None:
                 page.directives |= page.document.robots
+                if is_same and page.noindex == ticket.noindex:
+                    page.document = None
     return page
 
 

@@ -192,6 +192,8 @@ class Ticket:
     """The record in the archive that has the body of the last reading."""
     noarchive: bool = False
     """What the page said about archiving when it was last read."""
+    noindex: bool = False
+    """The same about being indexed, or what a header of a 304 has said since."""
     found: Found | None = None
     """None: of a database from before this was stored."""
     source: bool = False
@@ -403,6 +405,8 @@ class Outcome:
     meanwhile, so are they.
     """
     content: Content | None = None
+    turns_noindex: bool = False
+    """It was not read anew, but its header says noindex now."""
     expires: datetime | None = None
     """When the page is to be taken for gone. None keeps what is stored, unless there is content."""
     receipt: Receipt | None = None
@@ -716,7 +720,7 @@ class Frontier(Protocol):
 
     def preview_verdicts(self, outcomes: Sequence[Outcome]) -> dict[int, tuple[str, Verdict]]:
         """Those of the pages that will most likely be judged as copies, each with the URL of its
-        original; nothing is written.
+        original; nothing is written. Those without content are what they are.
         """
 
     def try_to_write(self) -> None:

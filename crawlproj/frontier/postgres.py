@@ -24,6 +24,7 @@ from crawlproj.frontier.base import (
     Batch,
     Committed,
     CrawlSpec,
+    DuplicateKind,
     HostText,
     Judge,
     Lease,
@@ -53,6 +54,7 @@ from crawlproj.frontier.writes import (
     UrlWriter,
     count_hints,
     end_columns,
+    hide_pages,
     put_article_sources,
     put_contents,
     put_host_texts,
@@ -211,7 +213,16 @@ class PostgresFrontier:
     def preview_verdicts(self, outcomes: Sequence[Outcome]) -> dict[int, tuple[str, Verdict]]:
         if self.judge is None:
             return {}
-        verdicts = self.judge.preview(self.db, outcomes)
+        read = [outcome for outcome in outcomes if outcome.content is not None]
+        verdicts: dict[int, Verdict] = {}
+        if read:
+            verdicts = self.judge.preview(self.db, read)
+        unchanged = [outcome.id for outcome in outcomes if outcome.content is None]
+        if unchanged:
+            rows = self.db.fetch_rows("stored_verdicts", ids=array_literal(unchanged))
+            for id_, original, kind, similarity in rows:
+                if original is not None:
+                    verdicts[id_] = Verdict(original, DuplicateKind(kind), similarity)
         originals = self.get_urls([verdict.original for verdict in verdicts.values()])
         return {
             id_: (originals[verdict.original].url, verdict)
@@ -260,7 +271,7 @@ class PostgresFrontier:
         lock_s = 0.0
         if self.judge is not None:
             before_s = self.judge.lock_s
-            judged = [*ends.read, *ends.gone]
+            judged = [*ends.read, *ends.gone, *ends.hidden]
             verdicts = self.judge.settle(tx, judged, ends.hosts, looked_up)
             lock_s = self.judge.lock_s - before_s
         article_copies = 0
@@ -307,6 +318,7 @@ class PostgresFrontier:
         ended.articles = put_article_sources(tx, self._crawl, ended.read)
         put_locations(tx, ended.stored_again)
         ended.gone = retire_pages(tx, ended.outcomes)
+        hide_pages(tx, ended.hidden)
         put_states(tx, ended.outcomes)
         put_sources(tx, self._crawl, ended.outcomes)
         count_hints(tx, ended.outcomes, ended.hosts)

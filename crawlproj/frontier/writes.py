@@ -415,6 +415,8 @@ class EndedVisits:
     """Pages that were read and are gone for good now, or have moved."""
     stored_again: list[Outcome] = field(default_factory=list)
     """Pages that were not read anew, but whose body was stored again."""
+    hidden: list[Outcome] = field(default_factory=list)
+    """Pages that were not read anew, but say noindex now."""
 
     def add_rows(self, rows: Iterable[tuple[Any, ...]], outcomes: Mapping[int, Outcome]) -> None:
         """Take the rows of `end_visits`, which are those of the outcomes that counted."""
@@ -429,6 +431,8 @@ class EndedVisits:
             if outcome.content is None:
                 if outcome.body_location is not None:
                     self.stored_again.append(outcome)
+                if outcome.turns_noindex:
+                    self.hidden.append(outcome)
                 continue
             self.read.append(outcome)
             if is_version:
@@ -612,6 +616,12 @@ def retire_pages(tx: Transaction, outcomes: Sequence[Outcome]) -> list[Outcome]:
         tx.run("drop_texts", ids=array_literal(ids))
         tx.run("drop_links", ids=array_literal(ids))
     return [gone[id_] for id_ in ids]
+
+
+def hide_pages(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
+    """Store of pages that were not read anew that they say noindex now."""
+    if outcomes:
+        tx.run("hide_pages", ids=array_literal(sorted(outcome.id for outcome in outcomes)))
 
 
 def _change_columns(changes: Sequence[PageChange | None]) -> dict[str, str]:

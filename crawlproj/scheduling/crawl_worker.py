@@ -67,6 +67,7 @@ from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
 from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
+from crawlproj.scheduling.language_watch import LanguageWatch
 from crawlproj.scheduling.late_verdicts import LateVerdicts
 from crawlproj.scheduling.link_places import LinkPlacer, PlaceRules, count_articles
 from crawlproj.scheduling.marking import PageMarking
@@ -153,6 +154,7 @@ class CrawlWorker:
         self._site_of = partial(site_rules_of, spider)
         self._opened: ExitStack | None = None
         self.watchdog: HangWatchdog | None = None
+        self._languages: LanguageWatch | None = None
         self.marker: PageMarker | None = None
         """Makes what pages are compared by; None: they are not."""
         self.freshness: float | None = None
@@ -205,6 +207,7 @@ class CrawlWorker:
                 languages.start()
                 stack.callback(languages.close)
                 find_languages = languages.detect
+                self._languages = LanguageWatch(languages, self._count)
             self.frontier = PostgresFrontier(database, self._spec(), find_languages=find_languages)
             self.frontier.open()
             self._open_judge()
@@ -549,6 +552,8 @@ class CrawlWorker:
         self.leases.store_all_clocks()
         self.changes.write_texts()
         self.database_thread.flush_and_stop()
+        if self._languages is not None:
+            self._languages.take_look()
         if self._request_log is not None:
             self._request_log.close()
         if self.seen_urls.too_long:
@@ -717,6 +722,8 @@ class CrawlWorker:
         for id_, found in message.previews.items():
             self._end_preview(id_, found)
         self._count_late_verdicts(message)
+        if self._languages is not None:
+            self._languages.take_look()
         self.dispatcher.handle_message(message)
         if self.articles is not None:
             self._note_articles(self.articles, message)
@@ -771,14 +778,19 @@ class CrawlWorker:
 
     async def preview_verdict(self, page: Page, items: int) -> ItemVerdict | None:
         """Of which page this one is a copy, as far as is known before it is stored: its items wait
-        for it, `items` of them. Its host may be asked on meanwhile.
+        for it, `items` of them. Its host may be asked on meanwhile. A page whose text is as before
+        is what it was.
         """
         ticket = page.ticket
-        if self.marker is None or page.marks is None or not isinstance(ticket, Ticket):
+        if self.marker is None or not isinstance(ticket, Ticket):
+            return None
+        content = None
+        if page.marks is not None:
+            content = Content(page.body_digest, b"", text=page.text, marks=page.marks)
+        elif not _is_as_before(page, ticket):
             return None
         self.dispatcher.let_host_go_on(ticket)
         self._wake_engine()
-        content = Content(page.body_digest, b"", text=page.text, marks=page.marks)
         asked = Outcome(
             ticket.id,
             ticket.visit,
@@ -800,9 +812,12 @@ class CrawlWorker:
         finally:
             self._previews.pop(ticket.id, None)
             self.dispatcher.items_waiting -= items
-        if verdict is None:
-            self._late_verdicts.note_passed(ticket.id, items)
         return verdict
+
+    def note_items_passed(self, page: Page, items: int) -> None:
+        """Note that so many items of a page went on, since it seemed to be no copy."""
+        if self.marker is not None and isinstance(page.ticket, Ticket):
+            self._late_verdicts.note_passed(page.ticket.id, items)
 
     def _count_late_verdicts(self, message: FromDatabase) -> None:
         copies = {id_ for committed in message.committed for id_ in committed.verdicts}
@@ -884,6 +899,13 @@ class CrawlWorker:
         self.dispatcher.add_urls(
             [self.seen_urls.new_url(url, depth, found=Found.ROBOTS) for url in wanted]
         )
+
+
+def _is_as_before(page: Page, ticket: Ticket) -> bool:
+    """Is it a page that was read before, and has the same text?"""
+    if ticket.block_digest is None or (page.verdict is not None and page.verdict.set_aside):
+        return False
+    return page.status == 304 or 200 <= page.status < 300
 
 
 def _has_many_links(page: Page) -> bool:

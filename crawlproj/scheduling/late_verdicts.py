@@ -20,7 +20,7 @@ class LateVerdicts:
         if len(self._items) >= MAX_PAGES:
             # Ends that were too late are never stored.
             self._items.clear()
-        self._items[page] = items
+        self._items[page] = self._items.get(page, 0) + items
 
     def take_late(self, stored: Iterable[int], copies: Container[int]) -> int:
         """Forget pages that are stored now; return how many items of copies have gone on."""

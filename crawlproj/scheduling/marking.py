@@ -58,7 +58,8 @@ class PageMarking:
             return True
         if page.kind == "html" and page.document is not None:
             page.page_kind = self._kind_of(page.document, ticket.url)
-        if page.body_digest == ticket.body_digest and not ticket.unread:
+        same = page.body_digest == ticket.body_digest and page.noindex == ticket.noindex
+        if same and not ticket.unread:
             page.marked = True
             return True
         if _is_long(page.document):
@@ -89,7 +90,7 @@ class PageMarking:
         page.marked = True
         if self._changes is not None and self._changes.judge(page).set_aside:
             return
-        if not _has_new_text(page, ticket):
+        if not _is_judged_anew(page, ticket):
             return
         document = page.document
         if self._takes_articles and page.page_kind == "article" and document is not None:
@@ -107,9 +108,7 @@ class PageMarking:
                 )
         if self._marker is None:
             return
-        directives = page.directives
-        expired = directives.expires is not None and directives.expires <= page.at
-        if directives.noindex or expired or not page.body:
+        if page.noindex or not page.body:
             page.marks = WITHDRAWN
             return
         page.marks = self._marker.mark_blocks(
@@ -125,9 +124,11 @@ class PageMarking:
             page.article = ArticleSource(pack_body(page.body), document.charset)
 
 
-def _has_new_text(page: Page, ticket: Ticket) -> bool:
-    """Does it say something else than at the last visit, or is that its first?"""
-    if ticket.block_digest is None:
+def _is_judged_anew(page: Page, ticket: Ticket) -> bool:
+    """Does it say something else than at the last visit, or is that its first? Noindex that is new,
+    or no longer there, counts as well.
+    """
+    if ticket.block_digest is None or page.noindex != ticket.noindex:
         return True
     if page.document is None:
         return page.body_digest != ticket.body_digest

@@ -215,6 +215,7 @@ class OutcomeRules:
             own_a=numbers.own_a,
             own_b=numbers.own_b,
             page_state=_state_of(page, ticket),
+            turns_noindex=page.status == 304 and page.noindex and not ticket.noindex,
             hints=read_hints(page),
             hints_met=met_hints(page, ticket),
         )

@@ -163,8 +163,10 @@ class WorkerLeases:
                     self._count(f"frontier/{name}", number)
             if committed.lock_s >= 0.001:
                 self._count("duplicates/lock_ms", round(committed.lock_s * 1000))
-            for verdict in committed.verdicts.values():
-                self._count(f"duplicates/{verdict.kind.value}", 1)
+            for id_, verdict in committed.verdicts.items():
+                # Not those that are judged anew since their original has changed.
+                if id_ in committed.done:
+                    self._count(f"duplicates/{verdict.kind.value}", 1)
             for name in committed.hosts:
                 if name in self.window.hosts:
                     self.window.hosts[name].more = True

@@ -79,3 +79,17 @@ class Archived:
         hand.end(ticket, status=200, content=replace(page(), noarchive=True))
         ticket = again(world, hand)
         assert ticket.noarchive and ticket.lane is Lane.REVISIT
+
+    def test_so_does_what_it_said_about_being_indexed_also_with_a_304(self, world: World) -> None:
+        _, hand, (ticket,) = handed_out(world)
+        hand.end(ticket, status=200, content=page())
+        ticket = again(world, hand)
+        assert not ticket.noindex
+        hand.end(ticket, status=304, turns_noindex=True)
+        ticket = again(world, hand)
+        assert ticket.noindex
+        hand.end(ticket, status=304)
+        ticket = again(world, hand)
+        assert ticket.noindex, "a 304 that says nothing"
+        hand.end(ticket, status=200, content=page())
+        assert not again(world, hand).noindex

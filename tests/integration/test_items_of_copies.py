@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +18,7 @@ import pytest
 from crawlproj.archive.reader import Archive
 from crawlproj.database.connection import Database
 from tests.support.copies import article, html, sentence
-from tests.support.crawling import run_crawl
+from tests.support.crawling import run_command, run_crawl
 
 SETTINGS = {
     "SPIDER_MODULES": "tests.spiders",
@@ -43,6 +46,8 @@ class Site(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.end_headers()
         self.wfile.write((page or "").encode())
+        if self.path == "/near":
+            self.wfile.write(f"<!-- {time.time()} -->".encode())  # other bytes, the same text
 
     def log_message(self, *_: Any) -> None: ...
 
@@ -56,10 +61,15 @@ def base() -> Iterator[str]:
     server.server_close()
 
 
-def crawl(base: str, folder: Path, **settings: Any) -> tuple[Any, list[dict[str, Any]]]:
+def crawl(
+    base: str, folder: Path, *arguments: str, **settings: Any
+) -> tuple[Any, list[dict[str, Any]]]:
     out = folder / "items.jsonl"
+    words = [word for argument in arguments for word in ("-a", argument)]
     result = run_crawl(
-        ["copies", "-a", f"seeds={base}/", "-o", str(out)], {**SETTINGS, **settings}, folder
+        ["copies", "-a", f"seeds={base}/", *words, "-o", str(out)],
+        {**SETTINGS, **settings},
+        folder,
     )
     assert result.code == 0, result.stderr + result.log
     return result, [json.loads(line) for line in out.read_text().splitlines()]
@@ -89,6 +99,11 @@ def test_items_know_of_which_page_theirs_is_a_copy(
     found = [result.stats[f"duplicates/{kind}"] for kind in ("exact", "near", "paragraph")]
     assert found == [1, 1, 1]
     assert result.stats["duplicates/items"] == 6
+    # The summary says how many there are, and what to ask next.
+    assert "Copies          3  of other pages: 1 exact, 1 near, 1 paragraph" in result.stdout
+    (words,) = re.findall(r"which pages are copies:?\s+\S*scrapy (.+)", result.stdout)
+    said = run_command(shlex.split(words)[:3], tmp_path, {"DATABASE_URL": database_url})
+    assert said.code == 0 and f"{base}/copy" in said.stdout
 
 
 def test_items_of_copies_are_dropped_if_that_is_wanted(
@@ -100,6 +115,33 @@ def test_items_of_copies_are_dropped_if_that_is_wanted(
     }
     assert result.stats["duplicates/items_dropped"] == 6
     assert result.stats["duplicates/exact"] == 1  # the page is judged and kept all the same
+
+
+def test_items_of_copies_that_have_not_changed_are_dropped_as_well(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
+    often = {"DUPLICATE_ITEMS": "drop", "REVISIT_MIN": "1s", "REVISIT_INTERVAL": "1s"}
+    crawl(base, tmp_path, DATABASE_URL=database_url, **often)
+    (tmp_path / "items.jsonl").unlink()
+    time.sleep(1.1)
+    result, items = crawl(base, tmp_path, DATABASE_URL=database_url, **often)
+    assert result.stats["pages/same_bytes"] == 5 and result.stats["pages/same_text"] == 1
+    assert {item["url"] for item in items if "url" in item} == {
+        base + path for path in ("/", "/original", "/other")
+    }
+    assert result.stats["duplicates/items_dropped"] == result.stats["duplicates/items"] == 6
+
+
+def test_very_many_items_of_a_copy_keep_their_order_and_all_know_of_it(
+    base: str, database_url: str, tmp_path: Path
+) -> None:
+    result, items = crawl(base, tmp_path, "many=1300", DATABASE_URL=database_url)
+    assert [item["number"] for item in items if "number" in item] == list(range(1300))
+    ours = [item for item in items if f"{base}/copy" in item.values()]
+    assert ["number" in item for item in ours] == [False, False, *[True] * 1300]
+    assert result.stats["duplicates/items"] == 6 + 1300
+    assert f"{base}/copy is None" not in result.log
+    assert "duplicates/items_late" not in result.stats
 
 
 def test_items_do_not_wait_if_nothing_is_compared(

@@ -86,8 +86,9 @@ def crawl(base: str, database_url: str, folder: Path, **settings: object) -> Res
 def test_text_language_and_links_of_each_page_are_kept(
     base: str, database_url: str, tmp_path: Path
 ) -> None:
-    crawl(base, database_url, tmp_path)
+    result = crawl(base, database_url, tmp_path)
     assert "/advert" not in Site.asked and "/later" in Site.asked
+    assert result.stats["languages/found"] == 7 and "languages/missed" not in result.stats
     database = Database(database_url)
     rows = database.run_script("""
         select u.canonical, p.reader, p.charset, p.language, p.declared_language, p.words, t.blocks
@@ -100,7 +101,7 @@ def test_text_language_and_links_of_each_page_are_kept(
         "/czech": ("html", "windows-1250", "cs", ""),
         "/german": ("html", "utf-8", "de", "en"),
         "/later": ("html", "utf-8", "und", ""),
-        "/paper": ("document", "utf-8", "en", ""),
+        "/paper": ("pdf", "utf-8", "en", ""),
         "/empty": ("html", "utf-8", "und", ""),
         "/void": ("html", "utf-8", "und", ""),
     }

@@ -28,10 +28,18 @@ class CopiesSpider(SiteSpider):
     """Yields a dataclass with the fields of a verdict, and a plain dict."""
 
     name = "copies"
+    arguments = (*SiteSpider.arguments, "many")
+
+    def __init__(self, many: str = "0", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.many = int(many)
 
     def parse(self, response: Response) -> Iterator[Any]:
         yield Found(response.url)
         yield {"plain": response.url}
+        if response.url.endswith("/copy"):
+            for number in range(self.many):
+                yield {"plain": response.url, "number": number}
 
 
 class Witness:

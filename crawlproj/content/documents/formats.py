@@ -6,6 +6,20 @@ from typing import Final, Literal
 
 DocumentFormat = Literal["pdf", "office", "opendocument", "rtf", "compound", ""]
 
+READER_VERSIONS: Final = {
+    "pdf": 1,
+    "docx": 1,
+    "xlsx": 1,
+    "pptx": 1,
+    "odt": 1,
+    "ods": 1,
+    "odp": 1,
+    "doc": 1,
+    "xls": 1,
+    "ppt": 1,
+    "rtf": 1,
+}
+"""What reads each kind of document, and its version: higher when it gives another text."""
 OPENDOCUMENT: Final = b"mimetypeapplication/vnd.oasis.opendocument."
 _PDF_WITHIN: Final = 1024
 """How far into the file %PDF- may begin, as all readers of PDF allow."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from crawlproj.content.documents.formats import OPENDOCUMENT
 from crawlproj.content.documents.package import (
     Package,
     XmlTarget,
@@ -20,6 +21,7 @@ _ASIDES: Final = frozenset(("note", "annotation"))
 
 def read_odf(body: bytes, result: DocumentResult) -> None:
     """Read an OpenDocument file."""
+    result.reader = _reader_of(body[30 + len(OPENDOCUMENT) : 100])
     package = Package(body)
     encryption = _EncryptionTarget()
     package.parse_part("META-INF/manifest.xml", encryption)
@@ -29,6 +31,14 @@ def read_odf(body: bytes, result: DocumentResult) -> None:
         raise BadDocumentError("broken")
     read_metadata(package, "meta.xml", result)
     package.parse_part("content.xml", _Text(result))
+
+
+def _reader_of(kind: bytes) -> str:
+    if kind.startswith(b"spreadsheet"):
+        return "ods"
+    if kind.startswith(b"presentation"):
+        return "odp"
+    return "odt"
 
 
 class _EncryptionTarget(XmlTarget):

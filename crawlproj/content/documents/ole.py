@@ -27,13 +27,16 @@ def read_ole(body: bytes, result: DocumentResult) -> None:
     with suppress(Exception):
         result.title = _title(file.get_metadata())
     if "worddocument" in names:
+        result.reader = "doc"
         tables = {
             name: read_stream(file, name) for name in ("0Table", "1Table") if name.lower() in names
         }
         doc.read_doc(read_stream(file, "WordDocument"), tables, result)
     elif "workbook" in names:
+        result.reader = "xls"
         xls.read_xls(read_stream(file, "Workbook"), result)
     elif "powerpoint document" in names:
+        result.reader = "ppt"
         if read_stream(file, "Current User")[12:16] == ppt.LOCKED:
             raise BadDocumentError("encrypted")
         ppt.read_ppt(read_stream(file, "PowerPoint Document"), result)

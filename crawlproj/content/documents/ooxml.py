@@ -44,6 +44,11 @@ def read_ooxml(body: bytes, result: DocumentResult) -> None:
     sheets = [name for name in package.names if _SHEET.fullmatch(name)]
     if not texts and not sheets:
         raise BadDocumentError("unknown")
+    result.reader = "docx"
+    if sheets:
+        result.reader = "xlsx"
+    elif any(name.lower().startswith("ppt/") for name in texts):
+        result.reader = "pptx"
     read_metadata(package, "docProps/core.xml", result)
     shared = _Shared()
     if sheets:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from crawlproj.content.documents import sandbox
-from crawlproj.content.documents.formats import document_format
+from crawlproj.content.documents.formats import READER_VERSIONS, document_format
 from crawlproj.content.documents.result import BadDocumentError, DocumentResult, LimitReachedError
 
 HEAD: Final = struct.Struct("<Q")
@@ -76,6 +76,8 @@ def read_document(body: bytes, readers: dict[str, DocumentReadFunction]) -> dict
     try:
         if format_ not in readers:
             raise BadDocumentError("unknown")
+        if format_ in READER_VERSIONS:
+            result.reader = format_  # of the others their readers say which they are
         readers[format_](body, result)
     except BadDocumentError as error:
         return {"failed": str(error)}

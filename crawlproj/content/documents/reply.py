@@ -6,6 +6,7 @@ import json
 from typing import Any, Final
 
 from crawlproj.content.document import DEFAULT_LIMITS, INVISIBLE, Document, remove_characters
+from crawlproj.content.documents.formats import READER_VERSIONS
 from crawlproj.content.documents.result import MAX_BLOCKS, MAX_LINKS, MAX_TEXT, MAX_TITLE
 from crawlproj.content.html import PageLinks, clean_in_slices
 from crawlproj.content.slices import Slices, run_at_once
@@ -74,9 +75,16 @@ def _checked_document(values: dict[str, Any], url: str) -> Slices[Document]:
         links=found.links,
         blocks=cleaned,
         cut=values["cut"] is True,
+        reader=_checked_reader(values.get("reader", "")),
     )
     yield from document.find_digest_in_slices()
     return document
+
+
+def _checked_reader(name: str) -> str:
+    if name and name not in READER_VERSIONS:
+        raise ValueError("no such reader")
+    return name
 
 
 def _checked_text(value: str) -> str:

@@ -32,6 +32,8 @@ class DocumentResult:
         self.blocks: list[str] = []
         self.links: list[tuple[str, str, str]] = []
         self.cut = False
+        self.reader = ""
+        """Which of `READER_VERSIONS` has read it."""
         self._text_left = MAX_TEXT
         self._links_left = MAX_TEXT
 
@@ -69,6 +71,7 @@ class DocumentResult:
             "blocks": self.blocks,
             "links": self.links,
             "cut": self.cut,
+            "reader": self.reader,
         }
 
 

@@ -114,6 +114,10 @@ class UrlRow:
     def noarchive(self) -> bool:
         return self.content is not None and self.content.noarchive
 
+    @property
+    def noindex(self) -> bool:
+        return self.content is not None and self.content.noindex
+
     def to_stored_url(self) -> StoredUrl:
         return StoredUrl(**{name: getattr(self, name) for name in STORED_URL_FIELDS})
 
@@ -167,6 +171,8 @@ class UrlRow:
                 values["modified"] = clean_or_none(end.modified) or self.modified
             if end.expires is not None:
                 values["expires"] = end.expires
+            if end.turns_noindex and self.content is not None:
+                values["content"] = replace(self.content, noindex=True)
         if end.body_location is not None:
             values["original"] = end.body_location.original
         if end.ends_page and (end.content is not None or self.content is not None):

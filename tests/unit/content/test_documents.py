@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from crawlproj.content.documents import reader_main, reply
 from crawlproj.content.documents import result as found
-from crawlproj.content.documents.formats import document_format
+from crawlproj.content.documents.formats import READER_VERSIONS, document_format
 from crawlproj.content.documents.pdf import split_paragraphs
 from crawlproj.content.html import parse_page
 from crawlproj.content.text_urls import find_text_urls
 from crawlproj.demo.files import make_pdf, make_zip
+from crawlproj.duplicates.marks import make_page_text
 from tests.support import compound
 from tests.support import documents as make
 
@@ -45,6 +46,16 @@ def test_a_format_is_known_by_its_bytes(name: str, form: str) -> None:
     assert document_format(make.GOOD[name]) == form
 
 
+@pytest.mark.parametrize("name", make.GOOD)
+def test_a_document_says_what_has_read_it(name: str) -> None:
+    reader = "pdf" if name == "printed" else name
+    said = read(make.GOOD[name])
+    assert said["reader"] == reader
+    document = reply.parse_reply(reader_main.json.dumps(said).encode(), "http://example.org/")
+    assert make_page_text(document, [], "document", with_sample=False).reader == reader
+    assert READER_VERSIONS[reader] > 0
+
+
 def test_pdf() -> None:
     said = read(make_pdf("A title", "Some words", make.URL))
     assert said == {
@@ -53,6 +64,7 @@ def test_pdf() -> None:
         "blocks": ["Some words"],
         "links": [(make.URL, "a", "Some words")],
         "cut": False,
+        "reader": "pdf",
     }
 
 
