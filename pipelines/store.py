@@ -45,12 +45,13 @@ class StorePipeline:
                     worker_of(self._crawler).changes.take_probe(item)
             elif 200 <= item.status < 300:
                 document = item.document
-                if not _is_same(item, item.ticket):
-                    verdict = worker_of(self._crawler).changes.judge(item)
-                    if verdict.set_aside:
-                        return item
+                changes = worker_of(self._crawler).changes
+                if _is_same(item, item.ticket):
+                    verdict = changes.judge_same(item)
                 else:
-                    worker_of(self._crawler).changes.note_page(item.ticket.host)
+                    verdict = changes.judge(item)
+                if verdict is not None and verdict.set_aside:
+                    return item
                 if document is not None and len(document.links) > MANY_LINKS:
                     return self._store_in_slices(item, item.ticket, document)
                 links = NO_LINKS

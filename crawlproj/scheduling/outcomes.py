@@ -221,16 +221,23 @@ class OutcomeRules:
 
     def _set_aside_outcome(self, page: Page, ticket: Ticket, verdict: ChangeVerdict) -> Outcome:
         """What came is not what the page says, nor are its validators. Behind a wall it may be
-        there again soon; of its changes nothing was learned.
+        there again soon; of its changes nothing was learned, nor whether what was gone or unread
+        still is.
         """
         if verdict.set_aside == "soft 404":
             outcome = self._gone_outcome(page, ticket, "soft 404")
             return replace(outcome, etag=None, modified=None, set_aside=True)
+        state = State.WAITING
+        tries = 0
+        if ticket.state is State.GONE or ticket.unread:
+            state = ticket.state
+            tries = ticket.tries
         outcome = _outcome(
             page,
             ticket,
-            State.WAITING,
+            state,
             why=verdict.set_aside,
+            tries=tries,
             next_visit=page.at + min(self.soon, self.source_soon if is_source(page) else self.soon),
             interval_s=ticket.interval_s,
         )

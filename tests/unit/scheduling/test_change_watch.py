@@ -13,7 +13,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawlproj.config import read_config
-from crawlproj.content.changes import ChangeRules
+from crawlproj.content.changes import MAX_WALLS, ChangeRules
 from crawlproj.content.html import parse_page
 from crawlproj.content.slices import SLICE_CHARACTERS
 from crawlproj.frontier.base import Found, HostText, Lane, NewUrl, State, Ticket
@@ -34,6 +34,7 @@ OUTCOMES = OutcomeRules(
     gone_limit=3,
     gone_interval=timedelta(days=1),
 )
+PROBE = "http://a.example/no"
 WORDS = "The council of the town has met again to speak about the bridge number {} of all. "
 
 
@@ -214,14 +215,48 @@ def test_what_looks_like_the_answer_for_nothing_is_gone(world: World) -> None:
     assert (verdict.set_aside, verdict.changed) == ("soft 404", False)
     verdict, _ = world.visit(sorry.format("/news/1"), ticket("http://a.example/news/2"))
     assert verdict.set_aside == "soft 404", "new pages, too"
-    # Another worker knows it from the database.
-    other = World()
-    other.watch.note_texts(world.texts)
-    other.watch.note_page("a.example")
-    verdict, _ = other.visit(sorry.format("/news/1"), again)
-    assert verdict.set_aside == "soft 404"
-    verdict, _ = other.visit(article(1), ticket("http://a.example/news/3"))
-    assert not verdict.set_aside
+
+
+def test_what_nobody_has_never_becomes_a_page_in_whatever_lease_it_is_seen(world: World) -> None:
+    """That the host has shown a page is stored; and what was taken for one before is looked at
+    again, though it says what it said.
+    """
+    sorry = f"<body><p>{WORDS.format(0) * 9}</p><p>There is no {{}} here.</p></body>"
+    url = "http://a.example/news/2"
+    verdict, never = world.visit(sorry.format("/news/2"), ticket(url))
+    assert not verdict.set_aside, "nobody knows yet"
+    _, known = world.visit(article(*range(20)), ticket())
+    probe = Page(ticket(PROBE, found=Found.PROBE), PROBE, 200, NOW, kind="html")
+    probe.document = parse_page(sorry.format("/no").encode(), PROBE)
+    world.watch.take_probe(probe)
+    verdict, _ = world.visit(sorry.format("/news/9"), ticket("http://a.example/news/9"))
+    assert verdict.set_aside == "soft 404", "it would be no page behind a wall either"
+    for _ in range(MAX_WALLS):
+        world.watch.note_texts(world.texts)
+        verdict, walled = world.visit(sorry.format("/news/1"), known)
+        assert verdict.set_aside == "wall"
+        known = walled
+    verdict, _ = world.visit(sorry.format("/news/1"), known)
+    assert (verdict.set_aside, verdict.changed) == ("soft 404", False)
+    gone = replace(known, state=State.GONE, tries=2)
+    page = Page(gone, URL, 200, NOW, verdict=ChangeVerdict(False, "wall", set_aside="wall"))
+    outcome = OUTCOMES.decide_outcome(page, gone)
+    assert (outcome.state, outcome.tries) == (State.GONE, 2), "a wall does not bring it back"
+    world.visit(article(5), ticket("http://a.example/news/5"))
+    for number in range(MAX_WALLS + 1):
+        other = World()
+        other.watch.note_texts(world.texts)
+        verdict, _ = other.visit(sorry.format("/news/1"), known)
+        assert verdict.set_aside == "soft 404", f"lease {number}"
+    same = Page(never, url, 200, NOW, kind="html", body_digest=never.body_digest or b"")
+    same.document = parse_page(sorry.format("/news/2").encode(), url)
+    seen_again = world.watch.judge_same(same)
+    assert seen_again is not None and seen_again.set_aside == "soft 404"
+    short = sorry.format("/news/3") + "<p>But it was.</p>"
+    verdict, kept = world.visit(article(3), ticket("http://a.example/news/3"))
+    kept = replace(kept, block_digest=parse_page(short.encode(), kept.url).block_digest)
+    verdict, _ = world.visit(short, kept)
+    assert not verdict.set_aside, "a short page has much in common with the answer"
 
 
 def test_what_was_learned_of_a_host_is_handed_over_now_and_then(world: World) -> None:
