@@ -77,8 +77,8 @@ class StorePipeline:
 
     def _store(self, page: Page, ticket: Ticket, links: Links) -> None:
         document = page.document
-        if document is not None and page.kind == "sitemap" and ticket.last_visit is not None:
-            listed = listed_changes(document.listed, ticket.last_visit, page.at)
+        if document is not None and page.kind == "sitemap" and ticket.last_read is not None:
+            listed = listed_changes(document.listed, ticket.last_read, page.at)
             worker_of(self._crawler).note_listed(
                 {url_key(self._crawl, url): at for url, at in listed.items()}
             )

@@ -218,6 +218,10 @@ class Ticket:
     """When it was published, by what led to it."""
     source_kind: str = ""
     """What kind of source the last visit took it for, see SourceNote."""
+    last_read: datetime | None = None
+    """When a visit saw the page last: what is learned of its changes is measured from then."""
+    reads: int = 0
+    """How many visits have seen the page."""
 
     @property
     def unread(self) -> bool:
@@ -424,6 +428,10 @@ class Outcome:
     """What hints had said of this visit: the name of each, and whether it spoke of a change."""
     set_aside: bool = False
     """What came is not what the page says: a wall, or an error page. What is stored stays."""
+    saw_page: bool = False
+    """The page was there, read anew or not modified: what failed, was refused or was set aside has
+    not seen it.
+    """
     source_note: SourceNote | None = None
     """What the visit has shown, if the page is a source, or was one until now."""
 
@@ -658,6 +666,7 @@ class StoredUrl:
     found: Found | None
     source: bool
     published: datetime | None
+    last_read: datetime | None
 
 
 class Judge(Protocol):

@@ -486,6 +486,7 @@ OUTCOME_COLUMNS: Mapping[str, Callable[[Outcome], object]] = {
     "rate_b": attrgetter("rate_b"),
     "own_a": attrgetter("own_a"),
     "own_b": attrgetter("own_b"),
+    "saw_page": attrgetter("saw_page"),
 }
 """What the end of a visit writes to `url`: argument of `end_visits` -> its value in an Outcome."""
 

@@ -279,7 +279,7 @@ class ChangeWatch:
             ticket.url,
             host=known.noise,
             rules=self._rules,
-            visit=ticket.visit,
+            visit=ticket.reads,
         )
         change = judged.change
         is_wall = change.kind is ChangeKind.WALL

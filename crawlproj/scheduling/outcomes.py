@@ -214,6 +214,7 @@ class OutcomeRules:
             rate_b=numbers.rate_b,
             own_a=numbers.own_a,
             own_b=numbers.own_b,
+            saw_page=True,
             page_state=_state_of(page, ticket),
             hints=read_hints(page),
             hints_met=met_hints(page, ticket),
@@ -261,7 +262,8 @@ class OutcomeRules:
             weight=self.weights.get(kind, 1.0) * (ticket.importance or 1.0),
             first=True,
             false_change=FALSE_CHANGE if verdict is not None and verdict.kind else 0.0,
-            visits=ticket.visit,
+            visits=ticket.reads,
+            due=ticket.next_visit,
             page=page,
         )
         if ticket.source != source and ticket.block_digest is not None:
@@ -278,7 +280,7 @@ class OutcomeRules:
         visit = replace(
             visit,
             interval=interval,
-            last_visit=ticket.last_visit,
+            last_visit=ticket.last_read,
             numbers=numbers,
             hints=hints,
             first=False,

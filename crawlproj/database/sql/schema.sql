@@ -194,6 +194,8 @@ create table url (
     own_a real,
     own_b real,
     importance real,
+    last_read timestamptz,
+    reads int not null default 0,
     published timestamptz,
     check ((lane is null) = (rank is null))
 ) with (autovacuum_vacuum_scale_factor = 0.05);

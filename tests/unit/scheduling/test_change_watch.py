@@ -85,10 +85,12 @@ class World:
         verdict = self.watch.judge(page)
         assert self.watch.judge(page) is verdict
         if verdict.set_aside:
-            return verdict, replace(ticket, page_state=verdict.state or ticket.page_state)
+            state = verdict.state or ticket.page_state
+            return verdict, replace(ticket, visit=ticket.visit + 1, page_state=state)
         return verdict, replace(
             ticket,
             visit=ticket.visit + 1,
+            reads=ticket.reads + 1,
             state=State.WAITING,
             body_digest=page.body_digest,
             block_digest=page.document.block_digest,
@@ -327,6 +329,22 @@ def test_a_page_of_an_older_database_has_a_state_as_soon_as_it_is_read(world: Wo
     _, again = world.visit(article(1, 2), ticket())
     verdict, _ = world.visit(article(1, 2) + "<!-- 7 -->", replace(again, page_state=None))
     assert not verdict.changed and verdict.state
+
+
+def test_failures_and_walls_leave_what_is_known_to_be_noise(world: World) -> None:
+    """They are no captures in which nothing had changed."""
+    wall = "<body><p>Please agree to our cookies.</p></body>"
+    advert = "<div class=ad>Buy {} for a very good price, and only this week</div>"
+    _, known = world.visit(article(*range(20), extra=advert.format("zero")), ticket())
+    for name in ("apples", "bread", "cheese", "dates", "eggs", "fish"):
+        _, known = world.visit(article(*range(20), extra=advert.format(name * 3)), known)
+    for number, name in enumerate(("grapes", "honey", "ice", "jam")):
+        known = replace(known, visit=known.visit + 3)
+        for _ in range(number):
+            verdict, known = world.visit(wall, known)
+            assert verdict.set_aside == "wall"
+        verdict, known = world.visit(article(*range(20), extra=advert.format(name * 3)), known)
+        assert (verdict.changed, verdict.set_aside) == (False, ""), name
 
 
 def test_what_was_learned_in_a_short_lease_is_not_lost(world: World) -> None:

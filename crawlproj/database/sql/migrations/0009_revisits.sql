@@ -1,7 +1,8 @@
 -- When pages change: what is learned of each, what a change is compared with, and what servers say of changes.
 set local search_path = crawlproj;
 
-alter table url add rate_a real, add rate_b real, add own_a real, add own_b real, add importance real;
+alter table url add rate_a real, add rate_b real, add own_a real, add own_b real, add importance real,
+    add last_read timestamptz, add reads int not null default 0;
 alter table crawl add page_price float8, add source_price float8;
 alter table page_version add change text, add new_letters int, add gone_letters int;
 alter table crawl_stat add freshness real, add age_s real;

@@ -295,6 +295,7 @@ returning id, host;
 
 -- name: end_visits
 -- Ends visits whose lease still holds: state, times, digests, next visit; the first thing in each commit.
+-- What was read before last_read was stored has it from its last visit.
 update url u set visit = u.visit + 1, state = o.state::url_state, status = o.status, why = o.why, tries = o.tries,
     next_visit = o.next_visit, interval_s = coalesce(o.interval_s, u.interval_s), moved_to = o.moved_to, last_visit = o.at,
     changes = u.changes + o.changed::int,
@@ -306,7 +307,8 @@ update url u set visit = u.visit + 1, state = o.state::url_state, status = o.sta
     body_digest = coalesce(o.body_digest, u.body_digest), block_digest = coalesce(o.block_digest, u.block_digest),
     expires = case when o.block_digest is not null then o.expires else coalesce(o.expires, u.expires) end, source = o.source,
     rate_a = coalesce(o.rate_a, u.rate_a), rate_b = coalesce(o.rate_b, u.rate_b), own_a = coalesce(o.own_a, u.own_a),
-    own_b = coalesce(o.own_b, u.own_b),
+    own_b = coalesce(o.own_b, u.own_b), reads = u.reads + o.saw_page::int,
+    last_read = case when o.saw_page then o.at else coalesce(u.last_read, case when u.block_digest is not null then u.last_visit end) end,
     lane = o.lane,
     rank = case when o.lane = 1 then url_rank(%(ordering)s, u.depth, u.score, u.first_seen)
         when o.lane is not null then extract(epoch from o.next_visit) end
@@ -314,9 +316,9 @@ from unnest(%(id)s::bigint[], %(visit)s::int[], %(server)s::int[], %(epoch)s::in
     %(status)s::smallint[], %(why)s::text[], %(next_visit)s::timestamptz[], %(tries)s::smallint[], %(interval_s)s::float8[],
     %(changed)s::bool[], %(moved_to)s::text[], %(etag)s::text[], %(modified)s::text[], %(lane)s::smallint[],
     %(body_digest)s::bytea[], %(block_digest)s::bytea[], %(expires)s::timestamptz[], %(source)s::bool[], %(rate_a)s::real[],
-    %(rate_b)s::real[], %(own_a)s::real[], %(own_b)s::real[])
+    %(rate_b)s::real[], %(own_a)s::real[], %(own_b)s::real[], %(saw_page)s::bool[])
     as o (id, visit, server, epoch, state, at, status, why, next_visit, tries, interval_s, changed, moved_to, etag, modified, lane,
-        body_digest, block_digest, expires, source, rate_a, rate_b, own_a, own_b)
+        body_digest, block_digest, expires, source, rate_a, rate_b, own_a, own_b, saw_page)
     join server s on s.id = o.server and s.epoch = o.epoch and s.worker = %(worker)s
 where u.id = o.id and u.visit = o.visit and u.crawl = %(crawl)s
 returning u.id, u.host, u.last_change = u.last_visit, u.depth;
@@ -639,6 +641,7 @@ select u.id, u.canonical as url, w.name as host, w.server, w.epoch, u.visit, u.l
     coalesce(p.noarchive, false) as noarchive, u.found, u.source, u.lane = 0 and u.rank = 0 as pushed,
     u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, u.next_visit, t.state as page_state, t.listed_at, t.fresh_until,
     u.published, coalesce(k.kind, '') as source_kind,
+    coalesce(u.last_read, case when u.block_digest is not null then u.last_visit end) as last_read, u.reads,
     p.warc_digest as original_digest, p.warc_at as original_at, p.warc_record as original_record, c.pages as host_pages
 from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[], %(urgent)s::bool[]) as w (name, server, epoch, count, urgent)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
@@ -662,7 +665,7 @@ order by h.id, u.lane, u.rank, u.id;
 -- The columns are the fields of a StoredUrl, by name and in their order.
 select u.id, u.canonical as url, h.name as host, u.state, u.lane, u.rank, u.depth, u.score, u.parent, u.visit, u.tries, u.changes,
     u.status, u.why, u.first_seen, u.last_visit, u.last_change, u.next_visit, u.interval_s, u.moved_to,
-    u.found, u.source, u.published
+    u.found, u.source, u.published, coalesce(u.last_read, case when u.block_digest is not null then u.last_visit end) as last_read
 from url u join host h on h.id = u.host where u.id = any (%(ids)s::bigint[]) and u.crawl = %(crawl)s;
 
 -- name: seeds
