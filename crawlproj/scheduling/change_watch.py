@@ -35,6 +35,7 @@ from crawlproj.content.probe import (
     probe_path,
     read_probe,
 )
+from crawlproj.fetch.pages import document_of
 from crawlproj.frontier.base import Found, HostText, NewUrl, State, Ticket
 from crawlproj.frontier.seen import FOLLOWED
 from crawlproj.items import ChangeVerdict, Page
@@ -50,6 +51,8 @@ MIN_LINKS: Final = 5
 """A listing that had at least so many links and has none is a wall."""
 MIN_GONE: Final = 500
 """A page that loses at least so many letters, and most of what it had, may be gone."""
+MAX_SAME: Final = 200_000
+"""Bytes; a longer page with the same bytes is not parsed again: it is no short answer."""
 MAX_HOSTS: Final = 2_000
 WRITE_GAP_S: Final = 30.0
 """How often what is known of a host is written."""
@@ -201,10 +204,15 @@ class ChangeWatch:
         has: it was taken for a page when that was not known. None: it is as it was.
         """
         ticket = page.ticket
-        document = page.document
         assert isinstance(ticket, Ticket)
         known = self._hosts.get(ticket.host)
-        if document is not None and known is not None and _was_never_there(page, known.probe):
+        if page.kind != "html" or known is None or not known.probe.blocks:
+            self.note_page(ticket.host)
+            return None
+        if len(page.body) > MAX_SAME:
+            return None
+        document = document_of(page, page.body, ())
+        if document is not None and _was_never_there(page, document, known.probe):
             return self.take_comparison(page, _soft_gone())
         self.note_page(ticket.host, document)
         return None
@@ -269,7 +277,7 @@ class ChangeWatch:
                 return Comparison(_wall(count_wall(before)))
             # Wall or not: what a path that nobody has says too never becomes the page's text.
             return _soft_gone()
-        if _was_never_there(page, known.probe):
+        if _was_never_there(page, document, known.probe):
             return _soft_gone()
         if before is not None and not _differs(document, ticket):
             return Comparison(ChangeVerdict(False, state=forget_walls(before)))
@@ -344,15 +352,14 @@ def _soft_gone() -> Comparison:
     return Comparison(ChangeVerdict(False, kind, set_aside="soft 404"))
 
 
-def _was_never_there(page: Page, probe: Probe) -> bool:
+def _was_never_there(page: Page, document: Document, probe: Probe) -> bool:
     """Is a page that says what it said at the last visit, on a host that has others, the answer to
     a path that nobody has?
     """
     ticket = page.ticket
-    document = page.document
-    if not isinstance(ticket, Ticket) or document is None or not probe.has_pages:
+    if not isinstance(ticket, Ticket) or not probe.has_pages or is_seed(ticket):
         return False
-    if page.kind != "html" or is_seed(ticket) or _is_hub(page, ticket):
+    if _is_hub(page, ticket) or is_link_state(ticket.page_state):
         return False
     return probe.is_answer_for(document, ticket.url)
 

@@ -127,7 +127,7 @@ class OutcomeRules:
             return _outcome(page, ticket, State.IGNORED, why="probe")
         if page.verdict is not None and page.verdict.set_aside and 200 <= status < 300:
             return self._set_aside_outcome(page, ticket, page.verdict)
-        if 200 <= status < 300 or (status == 304 and ticket.block_digest is not None):
+        if 200 <= status < 300 or (status == 304 and _was_conditional(ticket)):
             return self._fetched_outcome(page, ticket)
         target = _redirect_target(page)
         if target is not None:
@@ -153,6 +153,11 @@ class OutcomeRules:
 
     def retry_outcome(self, page: Page, ticket: Ticket, why: str) -> Outcome:
         """Try again later, each time twice as late, a few times."""
+        if page.status == 304 and ticket.unread and ticket.tries < self.retries:
+            # Nothing was told of it: it is still to be read.
+            tries = ticket.tries + 1
+            again = page.at + self._retry_pause(tries)
+            return _outcome(page, ticket, State.WAITING, why, tries=tries, next_visit=again)
         tries = 1
         if not ticket.unread:
             tries = ticket.tries + 1
@@ -316,6 +321,15 @@ def _is_repeatable(ticket: Ticket) -> bool:
     if request is None:
         return True
     return request["method"] == "GET" and (ticket.found is Found.SEED or not request["dont_filter"])
+
+
+def _was_conditional(ticket: Ticket) -> bool:
+    """Was the server asked whether a page has changed, so that it may say that it has not? An
+    ordinary request of a spider may have validators of its own.
+    """
+    if ticket.block_digest is None or ticket.unread:
+        return False
+    return bool(ticket.etag or ticket.modified or ticket.request)
 
 
 def _redirect_target(page: Page) -> str | None:
