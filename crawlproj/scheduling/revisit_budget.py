@@ -16,6 +16,8 @@ from crawlproj.scheduling.messages import BudgetNews
 COUNT_GAP_S: Final = 60.0
 FIRST_GAP_S: Final = 5.0
 SAMPLE: Final = 2_000
+MIN_SAMPLE: Final = 200
+SAMPLE_HOSTS: Final = 100
 NO_MOVES: Final = (1.0, 1.0)
 
 Estimate = Callable[[Numbers, float, bool], tuple[float, float]]
@@ -87,6 +89,16 @@ class RevisitBudget:
             first=random.randrange(-(2**63), 2**63),
             count=SAMPLE,
         )
+        if len(rows) < MIN_SAMPLE:
+            # Most rows are those of other crawls, or wait for their first visit.
+            rows = frontier.db.fetch_rows(
+                "sample_hosts",
+                crawl=frontier.crawl_id,
+                now=frontier.now(),
+                part=random.random(),
+                hosts=SAMPLE_HOSTS,
+                count=SAMPLE,
+            )
         if not rows:
             return None, None
         fresh = 0.0

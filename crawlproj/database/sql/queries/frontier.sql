@@ -677,15 +677,15 @@ select canonical from url where crawl = %(crawl)s and depth = 0 order by first_s
 select state, sum(number)::bigint from url_count where crawl = %(crawl)s group by state;
 
 -- name: count_sources
--- How many pages of a crawl are visited again, and how many of them are sources; asked once a minute.
-select coalesce(sum(number), 0)::bigint, coalesce(sum(sources), 0)::bigint from url_count where crawl = %(crawl)s and state = 'waiting';
+-- How many pages of a crawl wait for their next visit, and how many of them are sources; asked once a minute.
+select coalesce(sum(queued), 0)::bigint, coalesce(sum(sources), 0)::bigint from url_count where crawl = %(crawl)s and state = 'waiting';
 
 -- name: sum_counts
 -- Sums up what commits have counted since the last time; at the start and every thousand commits.
 -- Those that another worker sums up at the same time are left to it.
 with gone as (
     delete from url_count where ctid = any (array(select ctid from url_count where crawl = %(crawl)s for update skip locked))
-    returning state, number, sources
+    returning state, number, sources, queued
 )
-insert into url_count select %(crawl)s, state, sum(number), sum(sources) from gone group by state
-having sum(number) <> 0 or sum(sources) <> 0;
+insert into url_count select %(crawl)s, state, sum(number), sum(sources), sum(queued) from gone group by state
+having sum(number) <> 0 or sum(sources) <> 0 or sum(queued) <> 0;
