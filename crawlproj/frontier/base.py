@@ -8,7 +8,8 @@ that both keep:
   queue once, however often it is added. Adding it again can only shorten its depth, raise its score
   above 1, tell when it was published if that is not known, bring it from backfill to the new ones
   (found nearer, or with a score above 1), push it into the urgent lane (always, or unless it was
-  visited just now), or revive it (retired, or ignored for its depth).
+  visited just now), or revive it (ignored for its depth, or retired: by a link that was not there
+  or, from its `next_visit` on, by any).
 - Only queued URLs have a lane. Lanes with a *rank* (urgent, new, backfill) are served lowest rank
   first, which is breadth-first in the order of finding if the crawl's order is bfs; lanes with a
   *time* (revisit, retry) are served earliest first, and never before their time.
@@ -381,8 +382,8 @@ class HostText:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of one visit. `next_visit` is set for queued states and for forbidden; `content` None
-    keeps what is stored.
+    """The end of one visit. `next_visit` is set for queued states, for forbidden, and for retired:
+    from then on any link brings it back. `content` None keeps what is stored.
     """
 
     id: int

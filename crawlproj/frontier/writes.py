@@ -347,6 +347,10 @@ class UrlWriter:
             start=array_literal([url.found is not Found.REQUEST for url in urls]),
             again_s=array_literal([seconds_of(url.again) for url in urls]),
             request=array_literal([url.request for url in urls]),
+            hot=array_literal([url.is_hot for url in urls]),
+            found=array_literal([url.found for url in urls]),
+            published=array_literal([url.published for url in urls]),
+            link=int(Found.LINK),
         )
 
     def _pass_on(self, tx: Transaction, urls: Iterable[NewUrl]) -> None:

@@ -54,6 +54,8 @@ NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression", "reque
 """Reasons without a response that another try would only repeat."""
 REFUSALS = frozenset({"robots", "guard", "port", "forgotten"})
 LONGEST_RETRY = timedelta(days=1)
+LONGEST_REST = 8
+"""So many times at most the rest of what is retired is doubled."""
 SOON_PART = 12
 """What can't be the page is asked again after this part of REVISIT_MIN."""
 SOONEST = timedelta(seconds=1)
@@ -159,7 +161,7 @@ class OutcomeRules:
             again = page.at + self._retry_pause(tries)
             return _outcome(page, ticket, State.WAITING, why, tries=tries, next_visit=again)
         tries = 1
-        if not ticket.unread:
+        if not ticket.unread and ticket.state is not State.NEW:
             tries = ticket.tries + 1
         if tries > self.retries:
             return _outcome(page, ticket, State.DEAD, why=why, tries=tries)
@@ -181,14 +183,8 @@ class OutcomeRules:
         if expires is None and page.content is None:
             expires = ticket.expires
         if expires is not None and expires <= page.at:
-            return _outcome(
-                page,
-                ticket,
-                State.RETIRED,
-                why="unavailable_after",
-                changed=page.changed,
-                expires=expires,
-            )
+            retired = self._retired_outcome(page, ticket, "unavailable_after", tries=1)
+            return replace(retired, changed=page.changed, expires=expires)
         # One look when its time is over: it may have been given more.
         next_visit = page.at + pause
         if expires is not None:
@@ -305,12 +301,20 @@ class OutcomeRules:
 
     def _gone_outcome(self, page: Page, ticket: Ticket, why: str) -> Outcome:
         times = 1
-        if ticket.state is State.GONE:
+        if ticket.state in (State.GONE, State.NEW):
+            # What is new again after it was retired is looked at once.
             times = ticket.tries + 1
         if times >= self.gone_limit:
-            return _outcome(page, ticket, State.RETIRED, why=why, tries=times)
+            return self._retired_outcome(page, ticket, why, tries=times)
         pause = self.gone_interval * 2 ** min(times - 1, 20)
         return _outcome(page, ticket, State.GONE, why=why, tries=times, next_visit=page.at + pause)
+
+    def _retired_outcome(self, page: Page, ticket: Ticket, why: str, tries: int) -> Outcome:
+        """Until its next visit only a new link brings it back; twice as long each time."""
+        if ticket.state is State.NEW:
+            tries = max(tries, ticket.tries + 1)
+        again = page.at + self.gone_interval * 2 ** min(tries, LONGEST_REST)
+        return _outcome(page, ticket, State.RETIRED, why=why, tries=tries, next_visit=again)
 
 
 def _is_repeatable(ticket: Ticket) -> bool:

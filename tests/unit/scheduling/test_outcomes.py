@@ -123,7 +123,7 @@ def test_a_page_whose_own_time_is_over_is_retired() -> None:
             assert (end.state, end.why, end.next_visit) == (
                 State.RETIRED,
                 "unavailable_after",
-                None,
+                NOW + 10 * HOUR,
             )
 
 
@@ -177,14 +177,12 @@ def test_a_redirect_that_is_temporary_is_looked_at_again(status: int, again: boo
 
 
 def test_retries_come_later_and_later_and_end_in_dead() -> None:
-    tries = 0
+    given = ticket()
     pauses = []
-    while (
-        end := ENDS.decide_outcome(page(500, ticket(tries=tries)), ticket(tries=tries))
-    ).state is State.RETRY:
+    while (end := ENDS.decide_outcome(page(500, given), given)).state is State.RETRY:
         assert end.next_visit is not None
         pauses.append((end.next_visit - NOW) / HOUR)
-        tries = end.tries
+        given = ticket(state=end.state, tries=end.tries)
     assert (pauses, end.state) == ([1, 2, 4], State.DEAD)
 
 

@@ -263,24 +263,28 @@ where u.id = n.id and u.canonical = n.canonical and u.found is distinct from %(s
 
 -- name: revive_urls
 -- Queues known URLs again that were pushed, are to be asked again, retired or too deep; in each commit.
--- Of what callbacks request only sources are asked again.
+-- Of what callbacks request only sources are asked again. Retired ones have the time from which any link brings them back in next_visit,
+-- and keep their tries: one look, if they are still gone.
 -- A start request that was never visited waits among the new ones, where quotas hold; so does what was left out.
 update url u set
     state = case when u.state in ('new', 'waiting', 'retry', 'gone') then u.state else 'new' end,
-    tries = case when u.state in ('new', 'waiting', 'retry', 'gone') then u.tries else 0 end,
+    tries = case when u.state in ('new', 'waiting', 'retry', 'gone') or (u.state = 'retired' and not n.urgent
+        and (n.again_s is null or not (n.start or u.source))) then u.tries else 0 end,
     why = case when u.state in ('new', 'waiting', 'retry', 'gone') then u.why else '' end,
     lane = case when n.urgent or (n.again_s is not null and (n.start or u.source) and u.visit > 0) then 0 else 1 end,
     rank = case when n.urgent then 0 when n.again_s is not null and (n.start or u.source) and u.visit > 0 then url_rank('bfs', 1, 0, n.at)
         else url_rank(%(ordering)s, u.depth, u.score, u.first_seen) end,
     request = case when n.again_s is not null and n.request is not null then n.request::json else u.request end
 from unnest(%(id)s::bigint[], %(canonical)s::text[], %(urgent)s::bool[], %(at)s::timestamptz[], %(again_s)s::float8[], %(start)s::bool[],
-    %(request)s::text[]) as n (id, canonical, urgent, at, again_s, start, request)
+    %(request)s::text[], %(hot)s::bool[], %(found)s::smallint[], %(published)s::timestamptz[])
+    as n (id, canonical, urgent, at, again_s, start, request, hot, found, published)
 where u.id = n.id and u.canonical = n.canonical and (u.last_visit >= %(since)s::timestamptz) is not true
     and (u.state, u.why) is distinct from ('forbidden'::url_state, 'forgotten') and (
     (n.urgent and (u.lane is distinct from 0 or u.rank > 0))
     or (n.again_s is not null and (n.start or u.source) and (u.visit > 0 or u.lane is null) and u.lane is distinct from 0
         and (u.status > 0 and u.last_visit > n.at - make_interval(secs => n.again_s)) is not true)
-    or ((n.again_s is null or not (n.start or u.source)) and (u.state = 'retired'
+    or ((n.again_s is null or not (n.start or u.source)) and ((u.state = 'retired'
+            and (coalesce(u.next_visit <= n.at, true) or (n.hot and (n.found = %(link)s or n.published > u.last_visit))))
         or (u.state = 'ignored' and u.why = 'depth' and (%(max_depth)s = 0 or u.depth <= %(max_depth)s)))))
 returning u.id, u.host;
 
