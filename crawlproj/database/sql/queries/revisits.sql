@@ -59,7 +59,7 @@ from crawl c
         where s.crawl = c.id and s.at > now() - interval '1 day') s on true;
 
 -- name: visited_pages
--- All pages of a crawl that are visited again, and when a visit saw each last; for scrapy demo, whose web is small.
+-- All pages of a crawl that are visited again, and when each was seen last; for scrapy demo, whose web is small.
 select u.canonical, extract(epoch from coalesce(u.last_read, u.last_visit))::float8 from url u join crawl c on c.id = u.crawl and c.name = %(crawl)s
 where u.state = 'waiting' and u.block_digest is not null;
 
