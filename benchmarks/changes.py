@@ -32,6 +32,7 @@ from crawlproj.content.document import Block, Document
 from crawlproj.content.host_noise import NO_NOISE, HostNoise
 from crawlproj.content.html import parse_page
 from crawlproj.content.packed_text import main_text, stored_form
+from crawlproj.content.page_state import clear_walls
 from crawlproj.urls.domains import registered_domain
 
 SAMPLES = 1_000
@@ -196,6 +197,7 @@ def measure(pages: Sequence[PageSequence]) -> bool:
     """CPU and sizes, page by page, with the state of the third capture; is the bar kept?"""
     first_us = []
     next_us = []
+    same_us = []
     sizes = []
     for page in pages:
         state = run_judge(page, 0, 3, ChangeRules(), NO_NOISE).state
@@ -203,9 +205,11 @@ def measure(pages: Sequence[PageSequence]) -> bool:
         blocks = page.documents[3].blocks
         first_us.append(best_us(lambda: judge_change(blocks, None, page.url)))  # noqa: B023
         next_us.append(best_us(lambda: judge_change(blocks, state, page.url)))  # noqa: B023
+        same_us.append(best_us(lambda: clear_walls(state)))  # noqa: B023
     for name, values in (
         ("us CPU, first visit", first_us),
         ("us CPU, later visit", next_us),
+        ("us CPU, same bytes", same_us),
         ("bytes of state", sizes),
     ):
         ordered = sorted(values)

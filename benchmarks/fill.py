@@ -111,7 +111,8 @@ def _finish(cursor: Any, maker: Maker) -> None:
     cursor.execute("update crawl set pages = %s, bytes = %s where id = %s", totals)
     for state, number in maker.states.items():
         cursor.execute(
-            "insert into url_count values (%s, %s, %s)", (maker.crawl, state.value, number)
+            "insert into url_count values (%s, %s, %s, 0, %s)",
+            (maker.crawl, state.value, number, number),
         )
     for table in ("host", "server"):
         cursor.execute(

@@ -48,8 +48,8 @@ ESTIMATE_BAR = 0.05
 UNIFORM_BAR = 0.005
 SEEDS = 5
 PAGES_SQL = """
-select u.canonical, extract(epoch from u.last_visit)::float8, u.source
-from crawlproj.url u where u.state = 'waiting' and u.last_visit is not null
+select u.canonical, extract(epoch from u.last_read)::float8, u.source
+from crawlproj.url u where u.state = 'waiting' and u.last_read is not null
 """
 CRAWL_SQL = """
 select coalesce(page_price, 1), coalesce(source_price, 1), s.freshness, s.age_s

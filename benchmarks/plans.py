@@ -407,7 +407,9 @@ def _learn_changes(db: Database, frontier: PostgresFrontier, work: Round) -> Non
     frontier.commit(Batch(ends, [*heirs, *hot], texts=texts, listed=listed), "watched")
     frontier.get_host_texts(names)
     RevisitBudget(frontier, lambda numbers, age_s, source: (1.0, 0.0)).take_turn((1.1, 0.9))
-    RevisitBudget(frontier, lambda numbers, age_s, source: (1.0, 0.0), Ticking()).take_turn((1, 1))
+    budget = RevisitBudget(frontier, lambda numbers, age_s, source: (1.0, 0.0), Ticking())
+    budget.take_turn((1, 1))
+    budget.sample_hosts()
     db.run_script(SOURCES)
     SourceWatch(frontier, 6.0, Ticking()).look_at_all()
 

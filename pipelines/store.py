@@ -45,12 +45,13 @@ class StorePipeline:
                     worker_of(self._crawler).changes.take_probe(item)
             elif 200 <= item.status < 300:
                 document = item.document
-                if not _is_same(item, item.ticket):
-                    verdict = worker_of(self._crawler).changes.judge(item)
-                    if verdict.set_aside:
-                        return item
+                changes = worker_of(self._crawler).changes
+                if _is_same(item, item.ticket):
+                    verdict = changes.judge_same(item)
                 else:
-                    worker_of(self._crawler).changes.note_page(item.ticket.host)
+                    verdict = changes.judge(item)
+                if verdict is not None and verdict.set_aside:
+                    return item
                 if document is not None and len(document.links) > MANY_LINKS:
                     return self._store_in_slices(item, item.ticket, document)
                 links = NO_LINKS
@@ -76,8 +77,8 @@ class StorePipeline:
 
     def _store(self, page: Page, ticket: Ticket, links: Links) -> None:
         document = page.document
-        if document is not None and page.kind == "sitemap" and ticket.last_visit is not None:
-            listed = listed_changes(document.listed, ticket.last_visit, page.at)
+        if document is not None and page.kind == "sitemap" and ticket.last_read is not None:
+            listed = listed_changes(document.listed, ticket.last_read, page.at)
             worker_of(self._crawler).note_listed(
                 {url_key(self._crawl, url): at for url, at in listed.items()}
             )

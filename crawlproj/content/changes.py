@@ -161,9 +161,9 @@ def judge_change(
     """Judge a capture by the packed state of the page, and make the state for the next one.
 
     No state, or one that can't be read, is a first visit. `url` only tells the pages of a host
-    apart; `host` is what is known of it. `visit` is the number of this visit: visits between this
-    one and that of the state, which nobody has judged, have found what the state says. None: there
-    were none.
+    apart; `host` is what is known of it. `visit` is the number of this visit, of those that saw the
+    page: those between this one and that of the state, which nobody has judged, have found what the
+    state says. None: there were none.
     """
     page = find_blocks(blocks)
     known = unpack_state(state)
@@ -171,7 +171,7 @@ def judge_change(
         return Judgement(NO_CHANGE, _pack(PageState(visit=visit or 0), page, rules), first=True)
     unchanged = 0
     if visit is not None:
-        unchanged = max((visit - known.visit - 1) % VISITS - known.walls, 0)
+        unchanged = (visit - known.visit - 1) % VISITS
         known.visit = visit
     seen = _Comparison(page, known, host, rules, unchanged)
     if seen.is_wall and known.walls < MAX_WALLS:

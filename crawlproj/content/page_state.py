@@ -187,10 +187,11 @@ def count_wall(packed: bytes) -> bytes:
 
 def clear_walls(packed: bytes) -> bytes | None:
     """The same state without the walls that came since; None: there were none, or it can't be
-    read.
+    read. Asked at each visit that finds the same bytes, so it looks at one byte first.
     """
-    state = unpack_state(packed)
-    if state is None or not state.walls:
+    if len(packed) <= _WALLS_AT or not packed[_WALLS_AT]:
+        return None
+    if unpack_state(packed) is None:
         return None
     return _with_walls(packed, 0)
 

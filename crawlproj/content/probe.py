@@ -7,15 +7,17 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
 from typing import Final
+from urllib.parse import urlsplit
 from zlib import crc32
 
 from crawlproj.content.document import Block, Document
 
 FORMAT: Final = b"P"
+FORMAT_WITH_PAGES: Final = b"Q"
 MAX_BLOCKS: Final = 400
 SAME: Final = 0.8
 """Two pages are the same answer if so much of their letters is: the address may be quoted."""
@@ -35,6 +37,13 @@ class Probe:
     """When the host was asked."""
     letters: int = 0
     blocks: frozenset[int] = frozenset()
+    has_pages: bool = False
+    """The host has shown another page since: else all of it may be behind a wall."""
+
+    def with_pages(self) -> Probe:
+        """The same answer, of a host that has shown another page since."""
+        packed = FORMAT_WITH_PAGES + self.packed[1:]
+        return replace(self, packed=packed, has_pages=True)
 
     def is_known(self, month: int) -> bool:
         """Has the host been asked this month?"""
@@ -50,6 +59,19 @@ class Probe:
             return False
         same = sum(weight for number, weight in found.items() if number in self.blocks)
         return same >= SAME * max(total, self.letters)
+
+    def is_answer_for(self, document: Document, url: str) -> bool:
+        """Is the page that answer, and all that differs quotes its address? So it is also one that
+        was taken for a page before: others may be short, and have much in common with the answer.
+        """
+        if not self.is_answer(document):
+            return False
+        path = urlsplit(url).path.casefold()
+        for block in document.blocks:
+            text = block[0].casefold()
+            if _block_number(text) not in self.blocks and path not in text:
+                return False
+        return True
 
 
 NO_PROBE: Final = Probe()
@@ -86,7 +108,7 @@ def make_probe(document: Document | None, month: int) -> Probe:
 
 def read_probe(packed: bytes | None) -> Probe:
     """What `Probe.packed` was; damaged or unknown bytes: nothing is known."""
-    if packed is None or packed[:1] != FORMAT:
+    if packed is None or packed[:1] not in (FORMAT, FORMAT_WITH_PAGES):
         return NO_PROBE
     numbers = array("I")
     if len(packed[1:]) % numbers.itemsize:
@@ -94,7 +116,8 @@ def read_probe(packed: bytes | None) -> Probe:
     numbers.frombytes(packed[1:])
     if len(numbers) < 2:
         return NO_PROBE
-    return Probe(packed, numbers[0], numbers[1], frozenset(numbers[2:]))
+    has_pages = packed[:1] == FORMAT_WITH_PAGES
+    return Probe(packed, numbers[0], numbers[1], frozenset(numbers[2:]), has_pages=has_pages)
 
 
 def _weigh_blocks(blocks: Iterable[Block]) -> dict[int, int]:
@@ -102,5 +125,9 @@ def _weigh_blocks(blocks: Iterable[Block]) -> dict[int, int]:
     found: dict[int, int] = {}
     for block in blocks:
         text = block[0].casefold()
-        found[crc32(text.encode("utf-8", "replace"))] = len(text)
+        found[_block_number(text)] = len(text)
     return found
+
+
+def _block_number(text: str) -> int:
+    return crc32(text.encode("utf-8", "replace"))

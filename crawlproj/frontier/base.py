@@ -8,7 +8,8 @@ that both keep:
   queue once, however often it is added. Adding it again can only shorten its depth, raise its score
   above 1, tell when it was published if that is not known, bring it from backfill to the new ones
   (found nearer, or with a score above 1), push it into the urgent lane (always, or unless it was
-  visited just now), or revive it (retired, or ignored for its depth).
+  visited just now), or revive it (ignored for its depth, or retired: by a link that was not there
+  or, from its `next_visit` on, by any).
 - Only queued URLs have a lane. Lanes with a *rank* (urgent, new, backfill) are served lowest rank
   first, which is breadth-first in the order of finding if the crawl's order is bfs; lanes with a
   *time* (revisit, retry) are served earliest first, and never before their time.
@@ -220,6 +221,10 @@ class Ticket:
     """When it was published, by what led to it."""
     source_kind: str = ""
     """What kind of source the last visit took it for, see SourceNote."""
+    last_read: datetime | None = None
+    """When a visit saw the page last: what is learned of its changes is measured from then."""
+    reads: int = 0
+    """How many visits have seen the page."""
 
     @property
     def unread(self) -> bool:
@@ -379,8 +384,8 @@ class HostText:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of one visit. `next_visit` is set for queued states and for forbidden; `content` None
-    keeps what is stored.
+    """The end of one visit. `next_visit` is set for queued states, for forbidden, and for retired:
+    from then on any link brings it back. `content` None keeps what is stored.
     """
 
     id: int
@@ -428,6 +433,10 @@ class Outcome:
     """What hints had said of this visit: the name of each, and whether it spoke of a change."""
     set_aside: bool = False
     """What came is not what the page says: a wall, or an error page. What is stored stays."""
+    saw_page: bool = False
+    """The page was there, read anew or not modified: what failed, was refused or was set aside has
+    not seen it.
+    """
     source_note: SourceNote | None = None
     """What the visit has shown, if the page is a source, or was one until now."""
 
@@ -662,6 +671,7 @@ class StoredUrl:
     found: Found | None
     source: bool
     published: datetime | None
+    last_read: datetime | None
 
 
 class Judge(Protocol):

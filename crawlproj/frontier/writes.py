@@ -347,6 +347,10 @@ class UrlWriter:
             start=array_literal([url.found is not Found.REQUEST for url in urls]),
             again_s=array_literal([seconds_of(url.again) for url in urls]),
             request=array_literal([url.request for url in urls]),
+            hot=array_literal([url.is_hot for url in urls]),
+            found=array_literal([url.found for url in urls]),
+            published=array_literal([url.published for url in urls]),
+            link=int(Found.LINK),
         )
 
     def _pass_on(self, tx: Transaction, urls: Iterable[NewUrl]) -> None:
@@ -490,6 +494,7 @@ OUTCOME_COLUMNS: Mapping[str, Callable[[Outcome], object]] = {
     "rate_b": attrgetter("rate_b"),
     "own_a": attrgetter("own_a"),
     "own_b": attrgetter("own_b"),
+    "saw_page": attrgetter("saw_page"),
 }
 """What the end of a visit writes to `url`: argument of `end_visits` -> its value in an Outcome."""
 

@@ -185,8 +185,8 @@ def url_facts(
         facts |= _text_facts(find_page(db, key))
         facts["links"] = _link_facts(db, key)
         since_s = None
-        if stored.last_visit is not None:
-            since_s = (frontier.now() - stored.last_visit).total_seconds()
+        if stored.last_read is not None:
+            since_s = (frontier.now() - stored.last_read).total_seconds()
         facts |= change_facts(db, frontier.spec.name, key, since_s)
     else:
         facts |= _left_out_facts(frontier, config, db, canonical)

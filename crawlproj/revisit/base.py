@@ -76,12 +76,13 @@ NO_HINTS = Hints()
 class Visit:
     """One visit to a page that was there.
 
-    `interval` is the one that led to it and `last_visit` the visit before, both None at the first;
-    `last_change` is the change detected before this visit. `kind` is article, listing, other, feed,
-    sitemap, document and so on. `new_links` is for sources and listings: links that were not known
-    before; None: nobody has counted. `weight` says how much the page matters, `false_change` how
-    often a page of its kind is taken for changed and is not. `visits` is how many there were before
-    this one, if that is known. `page` is the Page of the visit, where there is one.
+    `interval` is the one that led to it and `last_visit` the visit before that saw the page, both
+    None at the first; `due` is when this one was to be, if that is known. `last_change` is the
+    change detected before this visit. `kind` is article, listing, other, feed, sitemap, document
+    and so on. `new_links` is for sources and listings: links that were not known before; None:
+    nobody has counted. `weight` says how much the page matters, `false_change` how often a page of
+    its kind is taken for changed and is not. `visits` is how many saw it before this one, if that
+    is known. `page` is the Page of the visit, where there is one.
     """
 
     now: datetime
@@ -99,6 +100,7 @@ class Visit:
     first: bool = False
     false_change: float = 0.0
     visits: int | None = None
+    due: datetime | None = None
     page: Any = None
 
 

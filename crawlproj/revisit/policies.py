@@ -136,6 +136,9 @@ class RevisitPlanner:
         late_s = 0.0
         if visit.interval is not None:
             late_s = max(elapsed_s(visit) - visit.interval.total_seconds(), 0.0)
+            if visit.due is not None:
+                # It may have been asked in vain meanwhile.
+                late_s = max((visit.now - visit.due).total_seconds(), 0.0)
             # While the crawl did not run nothing was late for want of time.
             late_s = min(late_s, max((visit.now - self._began).total_seconds(), 0.0))
         control = self.prices.of_kind(visit.source)

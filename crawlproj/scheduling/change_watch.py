@@ -35,7 +35,8 @@ from crawlproj.content.probe import (
     probe_path,
     read_probe,
 )
-from crawlproj.frontier.base import Found, HostText, NewUrl, Ticket
+from crawlproj.fetch.pages import document_of
+from crawlproj.frontier.base import Found, HostText, NewUrl, State, Ticket
 from crawlproj.frontier.seen import FOLLOWED
 from crawlproj.items import ChangeVerdict, Page
 from crawlproj.scheduling.link_places import count_articles
@@ -50,6 +51,8 @@ MIN_LINKS: Final = 5
 """A listing that had at least so many links and has none is a wall."""
 MIN_GONE: Final = 500
 """A page that loses at least so many letters, and most of what it had, may be gone."""
+MAX_SAME: Final = 200_000
+"""Bytes; a longer page with the same bytes is not parsed again: it is no short answer."""
 MAX_HOSTS: Final = 2_000
 WRITE_GAP_S: Final = 30.0
 """How often what is known of a host is written."""
@@ -68,8 +71,6 @@ class KnownHost:
 
     noise: HostNoise
     probe: Probe = NO_PROBE
-    has_pages: bool = False
-    """It has shown a page since its answer was taken: else all of it may be behind a wall."""
     is_new: bool = False
     """Something was learned that is not stored yet."""
     written_at: float = 0.0
@@ -120,9 +121,11 @@ class ChangeWatch:
             known = KnownHost(unpack_noise(text.noise), read_probe(text.probe))
             known.written_at = self._clock()
             own = self._hosts.get(name)
+            if own is not None:
+                known.probe = max(own.probe, known.probe, key=attrgetter("month", "has_pages"))
             if own is not None and own.is_new:
                 # What was learned here in the last lease is not stored yet.
-                own.probe = max(own.probe, known.probe, key=attrgetter("month"))
+                own.probe = known.probe
                 known = own
             self._remember(name, known)
 
@@ -178,7 +181,7 @@ class ChangeWatch:
         if verdict.kind and verdict.kind != ChangeKind.NONE:
             self._count(f"changes/{verdict.kind.replace(' ', '_')}", 1)
         if not verdict.set_aside and page.kind == "html":
-            self.note_page(ticket.host)
+            self.note_page(ticket.host, page.document)
         if comparison.probe_month:
             self._ask_probe(ticket, comparison.probe_month)
         if comparison.noise.paths:
@@ -187,11 +190,34 @@ class ChangeWatch:
             self._learn(ticket.host, known)
         return verdict
 
-    def note_page(self, host: str) -> None:
-        """The host has shown a page, perhaps the same as at the last visit."""
+    def note_page(self, host: str, document: Document | None = None) -> None:
+        """The host has shown a page, perhaps the same as at the last visit. Its answer to a path
+        that nobody has is none, even if it was taken for one.
+        """
         known = self._hosts.get(host)
-        if known is not None:
-            known.has_pages = True
+        if known is None or known.probe.has_pages or not known.probe.blocks:
+            return
+        if document is None or not known.probe.is_answer(document):
+            known.probe = known.probe.with_pages()
+            self._put_texts({host: self._text_of(known)})
+
+    def judge_same(self, page: Page) -> ChangeVerdict | None:
+        """The verdict on a page whose bytes are those of the last visit, if it is one that nobody
+        has: it was taken for a page when that was not known. None: it is as it was.
+        """
+        ticket = page.ticket
+        assert isinstance(ticket, Ticket)
+        known = self._hosts.get(ticket.host)
+        if page.kind != "html" or known is None or not known.probe.blocks:
+            self.note_page(ticket.host)
+            return None
+        if len(page.body) > MAX_SAME:
+            return None
+        document = document_of(page, page.body, ())
+        if document is not None and _was_never_there(page, document, known.probe):
+            return self.take_comparison(page, _soft_gone())
+        self.note_page(ticket.host, document)
+        return None
 
     def compare(self, page: Page) -> Comparison:
         """Compare a page with its last visits. Changes nothing: very long pages are compared in
@@ -247,12 +273,14 @@ class ChangeWatch:
         if is_new or is_link_state(before):
             before = None
         if may_be_gone and known.probe.is_answer(document):
-            if known.has_pages:
-                kind = ChangeKind.SOFT_404.value
-                return Comparison(ChangeVerdict(False, kind, set_aside="soft 404"))
             stored = unpack_state(before)
-            if before is not None and stored is not None and stored.walls < MAX_TEXT_WALLS:
+            may_be_wall = not (known.probe.has_pages or ticket.state is State.GONE)
+            if may_be_wall and before is not None and stored and stored.walls < MAX_TEXT_WALLS:
                 return Comparison(_wall(count_wall(before)))
+            # Wall or not: what a path that nobody has says too never becomes the page's text.
+            return _soft_gone()
+        if _was_never_there(page, document, known.probe):
+            return _soft_gone()
         if before is not None and not _differs(document, ticket):
             return Comparison(ChangeVerdict(False, state=forget_walls(before)))
         judged = judge_change(
@@ -261,7 +289,7 @@ class ChangeWatch:
             ticket.url,
             host=known.noise,
             rules=self._rules,
-            visit=ticket.visit,
+            visit=ticket.reads,
         )
         change = judged.change
         is_wall = change.kind is ChangeKind.WALL
@@ -317,8 +345,25 @@ class ChangeWatch:
         name = page.ticket.host
         known = self._host(name)
         known.probe = make_probe(document, month_of(page.at))
-        known.has_pages = False
         self._put_texts({name: self._text_of(known)})
+
+
+def _soft_gone() -> Comparison:
+    """The page is gone, though its server does not say so."""
+    kind = ChangeKind.SOFT_404.value
+    return Comparison(ChangeVerdict(False, kind, set_aside="soft 404"))
+
+
+def _was_never_there(page: Page, document: Document, probe: Probe) -> bool:
+    """Is a page that says what it said at the last visit, on a host that has others, the answer to
+    a path that nobody has?
+    """
+    ticket = page.ticket
+    if not isinstance(ticket, Ticket) or not probe.has_pages or is_seed(ticket):
+        return False
+    if _is_hub(page, ticket) or is_link_state(ticket.page_state):
+        return False
+    return probe.is_answer_for(document, ticket.url)
 
 
 def forget_walls(state: bytes | None) -> bytes | None:

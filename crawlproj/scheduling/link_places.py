@@ -108,10 +108,10 @@ class LinkPlacer:
         self._new: frozenset[int] = frozenset()
         if page.verdict is not None:
             self._new = page.verdict.new_hashes
-        self._is_first = ticket.block_digest is None or ticket.last_visit is None
+        self._is_first = ticket.block_digest is None or ticket.last_read is None
         self._since_age = DAY
-        if ticket.block_digest is not None and ticket.last_visit is not None:
-            self._since_age = (page.at - ticket.last_visit) / 2
+        if ticket.block_digest is not None and ticket.last_read is not None:
+            self._since_age = (page.at - ticket.last_read) / 2
         self._undated = 0
         self._page_age = self._age_of_old_page(ticket)
         self._is_hub = leads_on(page) and page.kind == "html" and not self._is_first

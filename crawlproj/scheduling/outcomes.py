@@ -54,6 +54,8 @@ NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression", "reque
 """Reasons without a response that another try would only repeat."""
 REFUSALS = frozenset({"robots", "guard", "port", "forgotten"})
 LONGEST_RETRY = timedelta(days=1)
+LONGEST_REST = 8
+"""So many times at most the rest of what is retired is doubled."""
 SOON_PART = 12
 """What can't be the page is asked again after this part of REVISIT_MIN."""
 SOONEST = timedelta(seconds=1)
@@ -127,7 +129,7 @@ class OutcomeRules:
             return _outcome(page, ticket, State.IGNORED, why="probe")
         if page.verdict is not None and page.verdict.set_aside and 200 <= status < 300:
             return self._set_aside_outcome(page, ticket, page.verdict)
-        if 200 <= status < 300 or (status == 304 and ticket.block_digest is not None):
+        if 200 <= status < 300 or (status == 304 and _was_conditional(ticket)):
             return self._fetched_outcome(page, ticket)
         target = _redirect_target(page)
         if target is not None:
@@ -153,8 +155,13 @@ class OutcomeRules:
 
     def retry_outcome(self, page: Page, ticket: Ticket, why: str) -> Outcome:
         """Try again later, each time twice as late, a few times."""
+        if page.status == 304 and ticket.unread and ticket.tries < self.retries:
+            # Nothing was told of it: it is still to be read.
+            tries = ticket.tries + 1
+            again = page.at + self._retry_pause(tries)
+            return _outcome(page, ticket, State.WAITING, why, tries=tries, next_visit=again)
         tries = 1
-        if not ticket.unread:
+        if not ticket.unread and ticket.state is not State.NEW:
             tries = ticket.tries + 1
         if tries > self.retries:
             return _outcome(page, ticket, State.DEAD, why=why, tries=tries)
@@ -176,14 +183,8 @@ class OutcomeRules:
         if expires is None and page.content is None:
             expires = ticket.expires
         if expires is not None and expires <= page.at:
-            return _outcome(
-                page,
-                ticket,
-                State.RETIRED,
-                why="unavailable_after",
-                changed=page.changed,
-                expires=expires,
-            )
+            retired = self._retired_outcome(page, ticket, "unavailable_after", tries=1)
+            return replace(retired, changed=page.changed, expires=expires)
         # One look when its time is over: it may have been given more.
         next_visit = page.at + pause
         if expires is not None:
@@ -214,6 +215,7 @@ class OutcomeRules:
             rate_b=numbers.rate_b,
             own_a=numbers.own_a,
             own_b=numbers.own_b,
+            saw_page=True,
             page_state=_state_of(page, ticket),
             turns_noindex=page.status == 304 and page.noindex and not ticket.noindex,
             hints=read_hints(page),
@@ -222,16 +224,23 @@ class OutcomeRules:
 
     def _set_aside_outcome(self, page: Page, ticket: Ticket, verdict: ChangeVerdict) -> Outcome:
         """What came is not what the page says, nor are its validators. Behind a wall it may be
-        there again soon; of its changes nothing was learned.
+        there again soon; of its changes nothing was learned, nor whether what was gone or unread
+        still is.
         """
         if verdict.set_aside == "soft 404":
             outcome = self._gone_outcome(page, ticket, "soft 404")
             return replace(outcome, etag=None, modified=None, set_aside=True)
+        state = State.WAITING
+        tries = 0
+        if ticket.state is State.GONE or ticket.unread:
+            state = ticket.state
+            tries = ticket.tries
         outcome = _outcome(
             page,
             ticket,
-            State.WAITING,
+            state,
             why=verdict.set_aside,
+            tries=tries,
             next_visit=page.at + min(self.soon, self.source_soon if is_source(page) else self.soon),
             interval_s=ticket.interval_s,
         )
@@ -255,7 +264,8 @@ class OutcomeRules:
             weight=self.weights.get(kind, 1.0) * (ticket.importance or 1.0),
             first=True,
             false_change=FALSE_CHANGE if verdict is not None and verdict.kind else 0.0,
-            visits=ticket.visit,
+            visits=ticket.reads,
+            due=ticket.next_visit,
             page=page,
         )
         if ticket.source != source and ticket.block_digest is not None:
@@ -272,7 +282,7 @@ class OutcomeRules:
         visit = replace(
             visit,
             interval=interval,
-            last_visit=ticket.last_visit,
+            last_visit=ticket.last_read,
             numbers=numbers,
             hints=hints,
             first=False,
@@ -292,12 +302,20 @@ class OutcomeRules:
 
     def _gone_outcome(self, page: Page, ticket: Ticket, why: str) -> Outcome:
         times = 1
-        if ticket.state is State.GONE:
+        if ticket.state in (State.GONE, State.NEW):
+            # What is new again after it was retired is looked at once.
             times = ticket.tries + 1
         if times >= self.gone_limit:
-            return _outcome(page, ticket, State.RETIRED, why=why, tries=times)
+            return self._retired_outcome(page, ticket, why, tries=times)
         pause = self.gone_interval * 2 ** min(times - 1, 20)
         return _outcome(page, ticket, State.GONE, why=why, tries=times, next_visit=page.at + pause)
+
+    def _retired_outcome(self, page: Page, ticket: Ticket, why: str, tries: int) -> Outcome:
+        """Until its next visit only a new link brings it back; twice as long each time."""
+        if ticket.state is State.NEW:
+            tries = max(tries, ticket.tries + 1)
+        again = page.at + self.gone_interval * 2 ** min(tries, LONGEST_REST)
+        return _outcome(page, ticket, State.RETIRED, why=why, tries=tries, next_visit=again)
 
 
 def _is_repeatable(ticket: Ticket) -> bool:
@@ -308,6 +326,15 @@ def _is_repeatable(ticket: Ticket) -> bool:
     if request is None:
         return True
     return request["method"] == "GET" and (ticket.found is Found.SEED or not request["dont_filter"])
+
+
+def _was_conditional(ticket: Ticket) -> bool:
+    """Was the server asked whether a page has changed, so that it may say that it has not? An
+    ordinary request of a spider may have validators of its own.
+    """
+    if ticket.block_digest is None or ticket.unread:
+        return False
+    return bool(ticket.etag or ticket.modified or ticket.request)
 
 
 def _redirect_target(page: Page) -> str | None:

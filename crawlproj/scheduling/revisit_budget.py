@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.revisit.base import Numbers
@@ -16,6 +16,8 @@ from crawlproj.scheduling.messages import BudgetNews
 COUNT_GAP_S: Final = 60.0
 FIRST_GAP_S: Final = 5.0
 SAMPLE: Final = 2_000
+MIN_SAMPLE: Final = 200
+SAMPLE_HOSTS: Final = 100
 NO_MOVES: Final = (1.0, 1.0)
 
 Estimate = Callable[[Numbers, float, bool], tuple[float, float]]
@@ -87,6 +89,9 @@ class RevisitBudget:
             first=random.randrange(-(2**63), 2**63),
             count=SAMPLE,
         )
+        if len(rows) < MIN_SAMPLE:
+            # Most rows are those of other crawls, or wait for their first visit.
+            rows = self.sample_hosts()
         if not rows:
             return None, None
         fresh = 0.0
@@ -100,3 +105,15 @@ class RevisitBudget:
             "put_freshness", crawl=frontier.crawl_id, freshness=means[0], age_s=means[1]
         )
         return means
+
+    def sample_hosts(self) -> list[tuple[Any, ...]]:
+        """Pages of some hosts, for a crawl that has few of all rows."""
+        frontier = self._frontier
+        return frontier.db.fetch_rows(
+            "sample_hosts",
+            crawl=frontier.crawl_id,
+            now=frontier.now(),
+            part=random.random(),
+            hosts=SAMPLE_HOSTS,
+            count=SAMPLE,
+        )

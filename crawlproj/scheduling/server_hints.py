@@ -97,10 +97,10 @@ def trusted_change(page: Page, ticket: Ticket) -> datetime | None:
     """When a changed page was changed last, if its server says so and can be right: since the visit
     before, and not just now, as servers say of whatever they make.
     """
-    if ticket.last_visit is None or page.headers.get("last-modified") == ticket.modified:
+    if ticket.last_read is None or page.headers.get("last-modified") == ticket.modified:
         return None
     at = parse_http_date(page.headers.get("last-modified"))
-    if at is None or not ticket.last_visit < at <= page.at - JUST_NOW:
+    if at is None or not ticket.last_read < at <= page.at - JUST_NOW:
         return None
     return at
 
@@ -109,7 +109,7 @@ def met_hints(page: Page, ticket: Ticket) -> tuple[tuple[str, bool], ...]:
     """What hints have said of this visit to a known page: the name of each, and whether it spoke of
     a change. A 304 rests on the validators, so it can't be held against them.
     """
-    if ticket.block_digest is None or ticket.last_visit is None:
+    if ticket.block_digest is None or ticket.last_read is None:
         return ()
     met = []
     if 200 <= page.status < 300:
@@ -120,8 +120,8 @@ def met_hints(page: Page, ticket: Ticket) -> tuple[tuple[str, bool], ...]:
             if before and now:
                 met.append((name, before != now))
     if ticket.listed_at is not None:
-        met.append(("lastmod", ticket.listed_at > ticket.last_visit))
-    if ticket.fresh_until is not None and ticket.fresh_until > ticket.last_visit:
+        met.append(("lastmod", ticket.listed_at > ticket.last_read))
+    if ticket.fresh_until is not None and ticket.fresh_until > ticket.last_read:
         met.append(("expires", ticket.fresh_until <= page.at))
     return tuple(met)
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from crawlproj.frontier.base import Batch, HostText, ServerHints, State
+from crawlproj.items import ChangeVerdict, Page
+from crawlproj.revisit.base import RevisitSettings
+from crawlproj.revisit.policies import RevisitPlanner
+from crawlproj.scheduling.outcomes import OutcomeRules
 from tests.contract.visits import handed_out
-from tests.contract.worlds import World, page
+from tests.contract.worlds import DAY_S, World, page
 
+HOUR = timedelta(hours=1)
 NUMBERS = {"rate_a": 0.75, "rate_b": 3600.5, "own_a": 2.0, "own_b": -1.5}
 
 
@@ -36,6 +42,41 @@ class Learning:
         third = hand.ticket("/")
         assert {name: getattr(third, name) for name in NUMBERS} == NUMBERS
         assert third.page_state == b"\1state"
+
+    @pytest.mark.parametrize("status", [503, 200])
+    def test_visits_that_have_not_seen_the_page_teach_nothing(
+        self, world: World, status: int
+    ) -> None:
+        """A failure, or a wall, a minute before each visit leaves what is learned as it was."""
+        learned = []
+        for crawl in ("calm", "disturbed"):
+            frontier, hand, (ticket,) = handed_out(world, crawl=crawl)
+            rules = OutcomeRules(
+                RevisitPlanner(RevisitSettings()), 9, HOUR, gone_limit=3, gone_interval=HOUR
+            )
+            for number in range(12):
+                if number and crawl == "disturbed":
+                    vain = Page(ticket, ticket.url, status, world.clock.now, kind="html")
+                    vain.verdict = ChangeVerdict(False, "wall", set_aside="wall")
+                    soon = replace(
+                        rules.decide_outcome(vain, ticket), next_visit=world.clock.after(60)
+                    )
+                    assert frontier.commit(Batch([soon]), hand.name).done
+                    world.clock.advance(60)
+                    ticket = hand.ticket()
+                read = Page(ticket, ticket.url, 200, world.clock.now, kind="html")
+                read.content = page() if number == 0 else None
+                read.changed = number % 4 == 3
+                end = rules.decide_outcome(read, ticket)
+                pause_s = DAY_S - 60 * (crawl == "disturbed")
+                later = replace(end, next_visit=world.clock.after(pause_s))
+                assert frontier.commit(Batch([later]), hand.name).done
+                world.clock.advance(pause_s)
+                ticket = hand.ticket()
+            assert (ticket.reads, ticket.changes) == (12, 3)
+            assert world.see(frontier).last_read == ticket.last_read
+            learned.append((end.rate_a, end.rate_b, end.interval_s))
+        assert learned[0] == pytest.approx(learned[1])
 
     def test_a_page_that_was_never_read_has_no_state(self, world: World) -> None:
         _, hand, (ticket,) = handed_out(world)

@@ -8,8 +8,14 @@ from datetime import timedelta
 
 import pytest
 
-from crawlproj.frontier.base import Batch, Committed, Frontier, Lane, State
-from tests.contract.worlds import Hand, World, whole_rank
+from crawlproj.frontier.base import Batch, Committed, Found, Frontier, Lane, State
+from crawlproj.items import Page
+from crawlproj.revisit.base import Bounds
+from crawlproj.revisit.uniform import UniformPolicy
+from crawlproj.scheduling.outcomes import OutcomeRules
+from tests.contract.worlds import DAY_S, Hand, World, whole_rank
+
+DAY = timedelta(days=1)
 
 QUEUED = (State.NEW, State.WAITING, State.RETRY, State.GONE)
 UNQUEUED = (State.DEAD, State.MOVED, State.FORBIDDEN, State.IGNORED)
@@ -34,10 +40,39 @@ class Revival:
             State.NEW,
             Lane.NEW,
             -1,
-            0,
+            3,
             "",
         )
         assert found.visit == 1
+
+    def test_a_link_that_was_always_there_brings_a_gone_page_back_ever_more_seldom(
+        self, world: World
+    ) -> None:
+        """A year of sightings each day; a new link, or a list with a later date, does so at once."""
+        frontier = world.frontier()
+        world.give(frontier, "/")
+        rules = OutcomeRules(
+            UniformPolicy(Bounds()), 3, DAY / 24, gone_limit=3, gone_interval=5 * DAY
+        )
+        asked = []
+        for day in range(365):
+            hand = Hand(world, frontier)
+            for ticket in hand.tickets():
+                asked.append(day)
+                page = Page(ticket, ticket.url, 404, world.clock.now)
+                assert frontier.commit(Batch([rules.decide_outcome(page, ticket)]), hand.name).done
+            frontier.release_servers(hand.name, list(hand.leases))
+            world.clock.advance(DAY_S)
+            world.give(frontier, "/")
+        assert asked == [0, 5, 15, 55, 135, 295]
+        assert world.see(frontier).state is State.RETIRED
+        hot = {"score": 1.5, "found": Found.FEED}
+        then = world.clock.after(-99 * DAY_S)
+        assert not world.give(frontier, "/", published=then, **hot).revived
+        assert world.give(frontier, "/", published=world.clock.now, **hot).revived
+        hand = Hand(world, frontier)
+        hand.end(hand.ticket(), State.RETIRED, next_visit=world.clock.after(DAY_S), tries=6)
+        assert world.give(frontier, "/", score=1.5, found=Found.LINK).revived
 
     @pytest.mark.parametrize("state", [*QUEUED, *UNQUEUED])
     def test_no_other_state_is_revived_by_adding(self, world: World, state: State) -> None:

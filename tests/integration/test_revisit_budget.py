@@ -57,3 +57,34 @@ def test_nobody_waits_for_the_price_and_no_move_of_it_is_lost(
         assert time.monotonic() - started < 5
     news = worker.take_turn((1.5, 1.0))
     assert news is not None and (news.page_price, news.source_price) == (6.0, 0.5)
+
+
+def test_a_small_crawl_beside_a_big_one_knows_how_fresh_it_is(
+    database: Database, new_worker: Callable[[], RevisitBudget]
+) -> None:
+    """Of its own pages those count that are visited again."""
+    worker = new_worker()
+    PostgresFrontier(database.new_connection(), CrawlSpec("big")).open()
+    database.run_script("""
+        set search_path = crawlproj;
+        insert into host (name) select 'h' || n from generate_series(1, 3) n;
+        insert into crawl_host (crawl, host, name, stage, revisit)
+            select c.id, h.id, h.name, 2, h.id from crawl c, host h where c.name = 'crawl';
+        insert into url (id, crawl, host, canonical, state, lane, rank, depth, score, first_seen, last_visit, last_read, source)
+        select n * 7919::bigint * 100000007, c.id, 1 + n % 3, 'http://h/' || n, 'waiting',
+            case when c.name = 'big' or n % 10 < 8 then 2 end, case when c.name = 'big' or n % 10 < 8 then n end,
+            1, 1, now(), now(), now() - interval '1 day', n % 10 = 7
+        from crawl c cross join generate_series(1, 20000) n
+        where (c.name = 'crawl') = (n <= 100);
+    """)
+    seen: list[tuple[float, bool]] = []
+
+    def note(numbers: Numbers, age_s: float, source: bool) -> tuple[float, float]:
+        seen.append((age_s, source))
+        return 0.25, age_s
+
+    worker = RevisitBudget(worker._frontier, note)
+    assert worker.estimate_freshness() == (0.25, pytest.approx(86_400, abs=99))
+    assert (len(seen), sum(source for _, source in seen)) == (80, 10)
+    news = worker.take_turn(NO_MOVES)
+    assert news is not None and (news.pages, news.sources) == (70, 10)

@@ -194,6 +194,8 @@ create table url (
     own_a real,
     own_b real,
     importance real,
+    last_read timestamptz,
+    reads int not null default 0,
     published timestamptz,
     check ((lane is null) = (rank is null))
 ) with (autovacuum_vacuum_scale_factor = 0.05);
@@ -203,35 +205,37 @@ create index url_queue on url (crawl, host, lane, rank, id) where lane is not nu
 create index url_forbidden on url (host, id) where state = 'forbidden';
 create index url_seed on url (crawl, first_seen, id) where depth = 0;
 
--- URLs per state, and how many of them are sources: what each statement changed, so that nobody counts millions of rows, and no one waits for another's counter. The
--- rows of a crawl are summed up into one per state now and then.
+-- URLs per state, how many of them are queued, and how many of these are sources: what each statement changed, so that nobody counts
+-- millions of rows, and no one waits for another's counter. The rows of a crawl are summed up into one per state now and then.
 create table url_count (
     crawl int not null references crawl on delete cascade,
     state url_state not null,
     number bigint not null,
-    sources bigint not null default 0
+    sources bigint not null default 0,
+    queued bigint not null default 0
 );
 create index url_count_crawl on url_count (crawl);
 
 create function count_added() returns trigger language plpgsql as $$
 begin
     insert into crawlproj.url_count
-    select crawl, state, count(*), count(*) filter (where source) from added group by crawl, state;
+    select crawl, state, count(*), count(*) filter (where source and lane is not null), count(lane) from added group by crawl, state;
     return null;
 end $$;
 create function count_changed() returns trigger language plpgsql as $$
 begin
     insert into crawlproj.url_count
-    select crawl, state, sum(number), sum(source * number) from (
-        select crawl, state, 1 as number, source::int as source from after
-        union all select crawl, state, -1, source::int from before) c
-    group by crawl, state having sum(number) <> 0 or sum(source * number) <> 0;
+    select crawl, state, sum(number), sum(source * number), sum(queued * number) from (
+        select crawl, state, 1 as number, (source and lane is not null)::int as source, (lane is not null)::int as queued from after
+        union all select crawl, state, -1, (source and lane is not null)::int, (lane is not null)::int from before) c
+    group by crawl, state having sum(number) <> 0 or sum(source * number) <> 0 or sum(queued * number) <> 0;
     return null;
 end $$;
 create function count_deleted() returns trigger language plpgsql as $$
 begin
     insert into crawlproj.url_count
-    select d.crawl, d.state, -count(*), -count(*) filter (where d.source) from deleted d join crawlproj.crawl c on c.id = d.crawl
+    select d.crawl, d.state, -count(*), -count(*) filter (where d.source and d.lane is not null), -count(d.lane)
+    from deleted d join crawlproj.crawl c on c.id = d.crawl
     group by d.crawl, d.state;
     return null;
 end $$;

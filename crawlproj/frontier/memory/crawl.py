@@ -440,7 +440,10 @@ class CrawlWriter:
                 self._revive(row, PUSH_RANK)
         elif new.again is not None and (row.source or new.found is not Found.REQUEST):
             self._ask_again(row, new, at=at)
-        elif row.state is State.RETIRED or self._shut_out(row):
+        elif row.state is State.RETIRED:
+            if row.next_visit is None or row.next_visit <= at or _is_new_link(row, new):
+                self._revive(row)
+        elif self._shut_out(row):
             self._revive(row)
 
     def _lift(self, row: UrlRow, new: NewUrl) -> UrlRow:
@@ -482,7 +485,10 @@ class CrawlWriter:
     def _revive(self, row: UrlRow, urgent_rank: float | None = None) -> None:
         """Queue a URL: in the urgent lane, where a queued one keeps its state, or as a new one."""
         if row.state not in LANE_OF:
-            row = replace(row, state=State.NEW, tries=0, why="")
+            tries = 0
+            if row.state is State.RETIRED and urgent_rank is None:
+                tries = row.tries
+            row = replace(row, state=State.NEW, tries=tries, why="")
         if urgent_rank is not None:
             row = replace(row, lane=Lane.URGENT, rank=urgent_rank)
         else:
@@ -537,3 +543,14 @@ def merge_duplicates(urls: Iterable[NewUrl]) -> list[NewUrl]:
         if seen is not url and seen.url == url.url:
             batch[url.id] = merge_urls(seen, url)
     return list(batch.values())
+
+
+def _is_new_link(row: UrlRow, new: NewUrl) -> bool:
+    """Is a retired URL found by a link that was not there, or listed with a date since?"""
+    if not new.is_hot:
+        return False
+    if new.found is Found.LINK:
+        return True
+    if new.published is None or row.last_visit is None:
+        return False
+    return new.published > row.last_visit

@@ -81,6 +81,8 @@ class UrlRow:
     fresh: datetime | None = None
     published: datetime | None = None
     noted_kind: str = ""
+    last_read: datetime | None = None
+    reads: int = 0
 
     @property
     def source_kind(self) -> str:
@@ -146,6 +148,9 @@ class UrlRow:
             "changes": self.changes + end.changed,
             "source": end.source,
         }
+        if end.saw_page:
+            values["last_read"] = end.at
+            values["reads"] = self.reads + 1
         if end.interval_s is not None:
             values["interval_s"] = end.interval_s
         for name in ("rate_a", "rate_b", "own_a", "own_b"):

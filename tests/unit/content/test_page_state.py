@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import random
+import sys
+from dataclasses import replace
 from zlib import crc32
 
 import pytest
@@ -15,6 +17,7 @@ from crawlproj.content.page_state import (
     MAX_STATE,
     PageState,
     PathHistory,
+    clear_walls,
     count_wall,
     pack_state,
     unpack_state,
@@ -62,6 +65,28 @@ def test_state_comes_back_as_it_was_packed(
     assert found == state
     walled = unpack_state(count_wall(packed))
     assert walled is not None and walled.walls == min(255, state.walls + 1)
+
+
+@given(STATES, PAGES)
+def test_a_state_without_walls_is_not_unpacked_to_clear_them(
+    state: PageState, blocks: list[tuple[int, int, int]]
+) -> None:
+    """It is done at each visit that finds the same bytes."""
+    keys, letters, paths = ([block[n] for block in blocks] for n in range(3))
+    packed = pack_state(state, keys, letters, paths)
+    called = set()
+    sys.setprofile(lambda frame, event, of: called.add(frame.f_code.co_name))
+    cleared = clear_walls(packed)
+    sys.setprofile(None)
+    assert ("unpack_state" in called) == (state.walls > 0)
+    if state.walls:
+        unpacked = unpack_state(cleared)
+        assert unpacked is not None and unpacked.walls == 0
+        assert count_wall(pack_state(replace(state, walls=0), keys, letters, paths)) == (
+            count_wall(cleared or b"")
+        )
+    else:
+        assert cleared is None
 
 
 @pytest.mark.parametrize("count", [0, 1, 200, 270, 300, 320, 5_000, 100_000])

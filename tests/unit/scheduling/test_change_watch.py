@@ -13,7 +13,7 @@ import pytest
 from scrapy.settings import Settings
 
 from crawlproj.config import read_config
-from crawlproj.content.changes import ChangeRules
+from crawlproj.content.changes import MAX_WALLS, ChangeRules
 from crawlproj.content.html import parse_page
 from crawlproj.content.slices import SLICE_CHARACTERS
 from crawlproj.frontier.base import Found, HostText, Lane, NewUrl, State, Ticket
@@ -34,6 +34,7 @@ OUTCOMES = OutcomeRules(
     gone_limit=3,
     gone_interval=timedelta(days=1),
 )
+PROBE = "http://a.example/no"
 WORDS = "The council of the town has met again to speak about the bridge number {} of all. "
 
 
@@ -84,10 +85,12 @@ class World:
         verdict = self.watch.judge(page)
         assert self.watch.judge(page) is verdict
         if verdict.set_aside:
-            return verdict, replace(ticket, page_state=verdict.state or ticket.page_state)
+            state = verdict.state or ticket.page_state
+            return verdict, replace(ticket, visit=ticket.visit + 1, page_state=state)
         return verdict, replace(
             ticket,
             visit=ticket.visit + 1,
+            reads=ticket.reads + 1,
             state=State.WAITING,
             body_digest=page.body_digest,
             block_digest=page.document.block_digest,
@@ -214,14 +217,47 @@ def test_what_looks_like_the_answer_for_nothing_is_gone(world: World) -> None:
     assert (verdict.set_aside, verdict.changed) == ("soft 404", False)
     verdict, _ = world.visit(sorry.format("/news/1"), ticket("http://a.example/news/2"))
     assert verdict.set_aside == "soft 404", "new pages, too"
-    # Another worker knows it from the database.
-    other = World()
-    other.watch.note_texts(world.texts)
-    other.watch.note_page("a.example")
-    verdict, _ = other.visit(sorry.format("/news/1"), again)
-    assert verdict.set_aside == "soft 404"
-    verdict, _ = other.visit(article(1), ticket("http://a.example/news/3"))
-    assert not verdict.set_aside
+
+
+def test_what_nobody_has_never_becomes_a_page_in_whatever_lease_it_is_seen(world: World) -> None:
+    """That the host has shown a page is stored; and what was taken for one before is looked at
+    again, though it says what it said.
+    """
+    sorry = f"<body><p>{WORDS.format(0) * 9}</p><p>There is no {{}} here.</p></body>"
+    url = "http://a.example/news/2"
+    verdict, never = world.visit(sorry.format("/news/2"), ticket(url))
+    assert not verdict.set_aside, "nobody knows yet"
+    _, known = world.visit(article(*range(20)), ticket())
+    probe = Page(ticket(PROBE, found=Found.PROBE), PROBE, 200, NOW, kind="html")
+    probe.document = parse_page(sorry.format("/no").encode(), PROBE)
+    world.watch.take_probe(probe)
+    verdict, _ = world.visit(sorry.format("/news/9"), ticket("http://a.example/news/9"))
+    assert verdict.set_aside == "soft 404", "it would be no page behind a wall either"
+    for _ in range(MAX_WALLS):
+        world.watch.note_texts(world.texts)
+        verdict, walled = world.visit(sorry.format("/news/1"), known)
+        assert verdict.set_aside == "wall"
+        known = walled
+    verdict, _ = world.visit(sorry.format("/news/1"), known)
+    assert (verdict.set_aside, verdict.changed) == ("soft 404", False)
+    gone = replace(known, state=State.GONE, tries=2)
+    page = Page(gone, URL, 200, NOW, verdict=ChangeVerdict(False, "wall", set_aside="wall"))
+    outcome = OUTCOMES.decide_outcome(page, gone)
+    assert (outcome.state, outcome.tries) == (State.GONE, 2), "a wall does not bring it back"
+    world.visit(article(5), ticket("http://a.example/news/5"))
+    for number in range(MAX_WALLS + 1):
+        other = World()
+        other.watch.note_texts(world.texts)
+        verdict, _ = other.visit(sorry.format("/news/1"), known)
+        assert verdict.set_aside == "soft 404", f"lease {number}"
+    same = Page(never, url, 200, NOW, kind="html", body=sorry.format("/news/2").encode())
+    seen_again = world.watch.judge_same(same)
+    assert seen_again is not None and seen_again.set_aside == "soft 404"
+    short = sorry.format("/news/3") + "<p>But it was.</p>"
+    verdict, kept = world.visit(article(3), ticket("http://a.example/news/3"))
+    kept = replace(kept, block_digest=parse_page(short.encode(), kept.url).block_digest)
+    verdict, _ = world.visit(short, kept)
+    assert not verdict.set_aside, "a short page has much in common with the answer"
 
 
 def test_what_was_learned_of_a_host_is_handed_over_now_and_then(world: World) -> None:
@@ -265,6 +301,7 @@ def test_a_listing_that_is_there_again_has_no_walls_either(world: World) -> None
     for _ in range(4):
         verdict, known = world.visit("<body>Please agree</body>", known, "listing")
         assert verdict.set_aside == "wall"
+        known = replace(known, etag='"1"')
         page = Page(known, known.url, 304, NOW)
         state = OUTCOMES.decide_outcome(page, known).page_state
         known = replace(known, page_state=state)
@@ -292,6 +329,22 @@ def test_a_page_of_an_older_database_has_a_state_as_soon_as_it_is_read(world: Wo
     _, again = world.visit(article(1, 2), ticket())
     verdict, _ = world.visit(article(1, 2) + "<!-- 7 -->", replace(again, page_state=None))
     assert not verdict.changed and verdict.state
+
+
+def test_failures_and_walls_leave_what_is_known_to_be_noise(world: World) -> None:
+    """They are no captures in which nothing had changed."""
+    wall = "<body><p>Please agree to our cookies.</p></body>"
+    advert = "<div class=ad>Buy {} for a very good price, and only this week</div>"
+    _, known = world.visit(article(*range(20), extra=advert.format("zero")), ticket())
+    for name in ("apples", "bread", "cheese", "dates", "eggs", "fish"):
+        _, known = world.visit(article(*range(20), extra=advert.format(name * 3)), known)
+    for number, name in enumerate(("grapes", "honey", "ice", "jam")):
+        known = replace(known, visit=known.visit + 3)
+        for _ in range(number):
+            verdict, known = world.visit(wall, known)
+            assert verdict.set_aside == "wall"
+        verdict, known = world.visit(article(*range(20), extra=advert.format(name * 3)), known)
+        assert (verdict.changed, verdict.set_aside) == (False, ""), name
 
 
 def test_what_was_learned_in_a_short_lease_is_not_lost(world: World) -> None:

@@ -36,7 +36,7 @@ def placer(
     new: tuple[str, ...] = (),
     **ticket: Any,
 ) -> LinkPlacer:
-    known = {"block_digest": b"x", "last_visit": NOW - timedelta(hours=2)} if new else {}
+    known = {"block_digest": b"x", "last_read": NOW - timedelta(hours=2)} if new else {}
     own = Ticket(
         1, BASE + url, "a.example", 1, 1, 1, Lane.NEW, State.NEW, found=Found.LINK, depth=2
     )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -30,6 +31,9 @@ URL = "https://example.org/a"
 
 def ticket(**more: object) -> Ticket:
     return Ticket(1, URL, "example.org", 1, 1, 0, Lane.NEW, **{"state": State.NEW, **more})  # type: ignore[arg-type]
+
+
+KNOWN = ticket(block_digest=b"x", etag='"1"')
 
 
 def page(status: int, given: Ticket, reason: str = "", **headers: str) -> Page:
@@ -109,8 +113,8 @@ def test_validators_of_what_is_not_the_page_are_not_kept(what: str) -> None:
 
 def test_a_page_whose_own_time_is_over_is_retired() -> None:
     for of, orders in (
-        (ticket(block_digest=b"x"), RobotsDirectives(unavailable_after="31 Dec 2025 23:59:59 GMT")),
-        (ticket(block_digest=b"x", expires=NOW), RobotsDirectives()),
+        (KNOWN, RobotsDirectives(unavailable_after="31 Dec 2025 23:59:59 GMT")),
+        (replace(KNOWN, expires=NOW), RobotsDirectives()),
     ):
         for status in (200, 304):
             seen = page(status, of)
@@ -119,7 +123,7 @@ def test_a_page_whose_own_time_is_over_is_retired() -> None:
             assert (end.state, end.why, end.next_visit) == (
                 State.RETIRED,
                 "unavailable_after",
-                None,
+                NOW + 10 * HOUR,
             )
 
 
@@ -146,8 +150,20 @@ def test_a_page_that_is_read_again_and_names_no_end_has_none() -> None:
     assert (end.state, end.expires) == (State.WAITING, None)
 
 
+def test_a_304_that_was_not_asked_for_tells_nothing() -> None:
+    """Neither that the page is as it was, nor that a document needs no other try to be read."""
+    end = ENDS.decide_outcome(page(304, ticket()), ticket(block_digest=b"x"))
+    assert (end.state, end.why, end.saw_page) == (State.RETRY, "status 304", False)
+    unread = ticket(state=State.WAITING, tries=1, block_digest=b"x", etag='"1"')
+    end = ENDS.decide_outcome(page(304, unread), unread)
+    assert (end.state, end.tries, end.saw_page) == (State.WAITING, 2, False)
+    assert end.next_visit == NOW + 2 * HOUR
+    unread = ticket(state=State.WAITING, tries=3, block_digest=b"x", etag='"1"')
+    assert ENDS.decide_outcome(page(304, unread), unread).state is State.RETRY
+
+
 def test_a_304_that_was_asked_for_is_a_visit_without_change() -> None:
-    known = ticket(block_digest=b"x")
+    known = ticket(block_digest=b"x", etag='"1"')
     assert ENDS.decide_outcome(page(304, known), known).state is State.WAITING
 
 
@@ -161,14 +177,12 @@ def test_a_redirect_that_is_temporary_is_looked_at_again(status: int, again: boo
 
 
 def test_retries_come_later_and_later_and_end_in_dead() -> None:
-    tries = 0
+    given = ticket()
     pauses = []
-    while (
-        end := ENDS.decide_outcome(page(500, ticket(tries=tries)), ticket(tries=tries))
-    ).state is State.RETRY:
+    while (end := ENDS.decide_outcome(page(500, given), given)).state is State.RETRY:
         assert end.next_visit is not None
         pauses.append((end.next_visit - NOW) / HOUR)
-        tries = end.tries
+        given = ticket(state=end.state, tries=end.tries)
     assert (pauses, end.state) == ([1, 2, 4], State.DEAD)
 
 

@@ -33,7 +33,7 @@ KNOWN = Ticket(
     visit=3,
     lane=Lane.REVISIT,
     state=State.WAITING,
-    last_visit=NOW - 24 * HOUR,
+    last_read=NOW - 24 * HOUR,
     block_digest=b"x",
     etag='"1"',
     modified=format_datetime(NOW - 48 * HOUR, usegmt=True),

@@ -165,7 +165,7 @@ def visited(new_links: int, articles: int, page_kind: str = "listing", **fields:
     known: dict[str, Any] = {
         "state": State.WAITING,
         "block_digest": b"x",
-        "last_visit": NOW - timedelta(hours=12),
+        "last_read": NOW - timedelta(hours=12),
         "page_state": b"L",
         "interval_s": 12 * HOUR,
         "rate_a": 5.0,
@@ -213,7 +213,7 @@ def test_a_hub_that_brings_nothing_is_let_go_and_keeps_what_was_learned() -> Non
     assert (gone.source, gone.source_note.kind) == (False, "former hub")
     assert (gone.rate_a, gone.rate_b) == (5.0, pytest.approx(131 * HOUR))
     assert gone.interval_s >= 12 * HOUR, "the bounds of a page"
-    same = replace(page(**hub, status=304).ticket, block_digest=b"x", last_visit=NOW)
+    same = replace(page(**hub, status=304).ticket, block_digest=b"x", last_read=NOW)
     unread = Page(same, DEEP, 304, NOW)
     assert decide(unread).source
 

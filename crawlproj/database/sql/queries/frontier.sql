@@ -263,24 +263,28 @@ where u.id = n.id and u.canonical = n.canonical and u.found is distinct from %(s
 
 -- name: revive_urls
 -- Queues known URLs again that were pushed, are to be asked again, retired or too deep; in each commit.
--- Of what callbacks request only sources are asked again.
+-- Of what callbacks request only sources are asked again. Retired ones have the time from which any link brings them back in next_visit,
+-- and keep their tries: one look, if they are still gone.
 -- A start request that was never visited waits among the new ones, where quotas hold; so does what was left out.
 update url u set
     state = case when u.state in ('new', 'waiting', 'retry', 'gone') then u.state else 'new' end,
-    tries = case when u.state in ('new', 'waiting', 'retry', 'gone') then u.tries else 0 end,
+    tries = case when u.state in ('new', 'waiting', 'retry', 'gone') or (u.state = 'retired' and not n.urgent
+        and (n.again_s is null or not (n.start or u.source))) then u.tries else 0 end,
     why = case when u.state in ('new', 'waiting', 'retry', 'gone') then u.why else '' end,
     lane = case when n.urgent or (n.again_s is not null and (n.start or u.source) and u.visit > 0) then 0 else 1 end,
     rank = case when n.urgent then 0 when n.again_s is not null and (n.start or u.source) and u.visit > 0 then url_rank('bfs', 1, 0, n.at)
         else url_rank(%(ordering)s, u.depth, u.score, u.first_seen) end,
     request = case when n.again_s is not null and n.request is not null then n.request::json else u.request end
 from unnest(%(id)s::bigint[], %(canonical)s::text[], %(urgent)s::bool[], %(at)s::timestamptz[], %(again_s)s::float8[], %(start)s::bool[],
-    %(request)s::text[]) as n (id, canonical, urgent, at, again_s, start, request)
+    %(request)s::text[], %(hot)s::bool[], %(found)s::smallint[], %(published)s::timestamptz[])
+    as n (id, canonical, urgent, at, again_s, start, request, hot, found, published)
 where u.id = n.id and u.canonical = n.canonical and (u.last_visit >= %(since)s::timestamptz) is not true
     and (u.state, u.why) is distinct from ('forbidden'::url_state, 'forgotten') and (
     (n.urgent and (u.lane is distinct from 0 or u.rank > 0))
     or (n.again_s is not null and (n.start or u.source) and (u.visit > 0 or u.lane is null) and u.lane is distinct from 0
         and (u.status > 0 and u.last_visit > n.at - make_interval(secs => n.again_s)) is not true)
-    or ((n.again_s is null or not (n.start or u.source)) and (u.state = 'retired'
+    or ((n.again_s is null or not (n.start or u.source)) and ((u.state = 'retired'
+            and (coalesce(u.next_visit <= n.at, true) or (n.hot and (n.found = %(link)s or n.published > u.last_visit))))
         or (u.state = 'ignored' and u.why = 'depth' and (%(max_depth)s = 0 or u.depth <= %(max_depth)s)))))
 returning u.id, u.host;
 
@@ -295,6 +299,7 @@ returning id, host;
 
 -- name: end_visits
 -- Ends visits whose lease still holds: state, times, digests, next visit; the first thing in each commit.
+-- What was read before last_read was stored has it from its last visit.
 update url u set visit = u.visit + 1, state = o.state::url_state, status = o.status, why = o.why, tries = o.tries,
     next_visit = o.next_visit, interval_s = coalesce(o.interval_s, u.interval_s), moved_to = o.moved_to, last_visit = o.at,
     changes = u.changes + o.changed::int,
@@ -306,7 +311,8 @@ update url u set visit = u.visit + 1, state = o.state::url_state, status = o.sta
     body_digest = coalesce(o.body_digest, u.body_digest), block_digest = coalesce(o.block_digest, u.block_digest),
     expires = case when o.block_digest is not null then o.expires else coalesce(o.expires, u.expires) end, source = o.source,
     rate_a = coalesce(o.rate_a, u.rate_a), rate_b = coalesce(o.rate_b, u.rate_b), own_a = coalesce(o.own_a, u.own_a),
-    own_b = coalesce(o.own_b, u.own_b),
+    own_b = coalesce(o.own_b, u.own_b), reads = u.reads + o.saw_page::int,
+    last_read = case when o.saw_page then o.at else coalesce(u.last_read, case when u.block_digest is not null then u.last_visit end) end,
     lane = o.lane,
     rank = case when o.lane = 1 then url_rank(%(ordering)s, u.depth, u.score, u.first_seen)
         when o.lane is not null then extract(epoch from o.next_visit) end
@@ -314,9 +320,9 @@ from unnest(%(id)s::bigint[], %(visit)s::int[], %(server)s::int[], %(epoch)s::in
     %(status)s::smallint[], %(why)s::text[], %(next_visit)s::timestamptz[], %(tries)s::smallint[], %(interval_s)s::float8[],
     %(changed)s::bool[], %(moved_to)s::text[], %(etag)s::text[], %(modified)s::text[], %(lane)s::smallint[],
     %(body_digest)s::bytea[], %(block_digest)s::bytea[], %(expires)s::timestamptz[], %(source)s::bool[], %(rate_a)s::real[],
-    %(rate_b)s::real[], %(own_a)s::real[], %(own_b)s::real[])
+    %(rate_b)s::real[], %(own_a)s::real[], %(own_b)s::real[], %(saw_page)s::bool[])
     as o (id, visit, server, epoch, state, at, status, why, next_visit, tries, interval_s, changed, moved_to, etag, modified, lane,
-        body_digest, block_digest, expires, source, rate_a, rate_b, own_a, own_b)
+        body_digest, block_digest, expires, source, rate_a, rate_b, own_a, own_b, saw_page)
     join server s on s.id = o.server and s.epoch = o.epoch and s.worker = %(worker)s
 where u.id = o.id and u.visit = o.visit and u.crawl = %(crawl)s
 returning u.id, u.host, u.last_change = u.last_visit, u.depth;
@@ -647,6 +653,7 @@ select u.id, u.canonical as url, w.name as host, w.server, w.epoch, u.visit, u.l
     coalesce(p.noarchive, false) as noarchive, coalesce(p.noindex, false) as noindex, u.found, u.source, u.lane = 0 and u.rank = 0 as pushed,
     u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, u.next_visit, t.state as page_state, t.listed_at, t.fresh_until,
     u.published, coalesce(k.kind, '') as source_kind,
+    coalesce(u.last_read, case when u.block_digest is not null then u.last_visit end) as last_read, u.reads,
     p.warc_digest as original_digest, p.warc_at as original_at, p.warc_record as original_record, c.pages as host_pages
 from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[], %(urgent)s::bool[]) as w (name, server, epoch, count, urgent)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
@@ -670,7 +677,7 @@ order by h.id, u.lane, u.rank, u.id;
 -- The columns are the fields of a StoredUrl, by name and in their order.
 select u.id, u.canonical as url, h.name as host, u.state, u.lane, u.rank, u.depth, u.score, u.parent, u.visit, u.tries, u.changes,
     u.status, u.why, u.first_seen, u.last_visit, u.last_change, u.next_visit, u.interval_s, u.moved_to,
-    u.found, u.source, u.published
+    u.found, u.source, u.published, coalesce(u.last_read, case when u.block_digest is not null then u.last_visit end) as last_read
 from url u join host h on h.id = u.host where u.id = any (%(ids)s::bigint[]) and u.crawl = %(crawl)s;
 
 -- name: seeds
@@ -682,15 +689,15 @@ select canonical from url where crawl = %(crawl)s and depth = 0 order by first_s
 select state, sum(number)::bigint from url_count where crawl = %(crawl)s group by state;
 
 -- name: count_sources
--- How many pages of a crawl are visited again, and how many of them are sources; asked once a minute.
-select coalesce(sum(number), 0)::bigint, coalesce(sum(sources), 0)::bigint from url_count where crawl = %(crawl)s and state = 'waiting';
+-- How many pages of a crawl wait for their next visit, and how many of them are sources; asked once a minute.
+select coalesce(sum(queued), 0)::bigint, coalesce(sum(sources), 0)::bigint from url_count where crawl = %(crawl)s and state = 'waiting';
 
 -- name: sum_counts
 -- Sums up what commits have counted since the last time; at the start and every thousand commits.
 -- Those that another worker sums up at the same time are left to it.
 with gone as (
     delete from url_count where ctid = any (array(select ctid from url_count where crawl = %(crawl)s for update skip locked))
-    returning state, number, sources
+    returning state, number, sources, queued
 )
-insert into url_count select %(crawl)s, state, sum(number), sum(sources) from gone group by state
-having sum(number) <> 0 or sum(sources) <> 0;
+insert into url_count select %(crawl)s, state, sum(number), sum(sources), sum(queued) from gone group by state
+having sum(number) <> 0 or sum(sources) <> 0 or sum(queued) <> 0;

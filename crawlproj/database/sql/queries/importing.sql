@@ -26,7 +26,8 @@ on conflict (id) do update set visit = u.visit + 1, state = excluded.state, why 
     changes = greatest(u.changes, excluded.changes), status = excluded.status, first_seen = least(u.first_seen, excluded.first_seen),
     last_visit = excluded.last_visit, last_change = excluded.last_change, next_visit = excluded.next_visit,
     interval_s = excluded.interval_s, block_digest = coalesce(excluded.block_digest, u.block_digest), body_digest = null, etag = null,
-    modified = null, moved_to = excluded.moved_to, expires = excluded.expires, source = excluded.source
+    modified = null, moved_to = excluded.moved_to, expires = excluded.expires, source = excluded.source,
+    last_read = null
 where u.canonical = excluded.canonical and u.request is null and (u.last_visit is null or u.last_visit < excluded.last_visit)
 returning u.id, u.host, u.xmax = 0;
 

@@ -8,13 +8,38 @@ update crawl set page_price = least(greatest(coalesce(page_price, 1) * %(pages)s
 where id = (select id from crawl where id = %(crawl)s for no key update skip locked) returning page_price, source_price;
 
 -- name: sample_pages
--- Some pages of a crawl, by chance: how long ago each was read, and what is known of its changes; once a minute.
+-- Some pages of a crawl, by chance: how long ago each was seen, and what is known of its changes; once a minute.
 -- Ids are hashes, so rows that stand side by side are as good as drawn by lot. Those of other crawls among them are left out.
-select extract(epoch from %(now)s::timestamptz - last_visit)::float8, rate_a, rate_b, source from (
-    (select crawl, state, last_visit, rate_a, rate_b, source from url where id >= %(first)s order by id limit %(count)s)
+select extract(epoch from %(now)s::timestamptz - coalesce(last_read, last_visit))::float8, rate_a, rate_b, source from (
+    (select crawl, state, lane, last_read, last_visit, rate_a, rate_b, source from url where id >= %(first)s order by id limit %(count)s)
     union all
-    (select crawl, state, last_visit, rate_a, rate_b, source from url where id < %(first)s order by id limit %(count)s)) u
-where crawl = %(crawl)s and state = 'waiting' and last_visit is not null limit %(count)s;
+    (select crawl, state, lane, last_read, last_visit, rate_a, rate_b, source from url where id < %(first)s order by id limit %(count)s)) u
+where crawl = %(crawl)s and state = 'waiting' and lane is not null and coalesce(last_read, last_visit) is not null limit %(count)s;
+
+-- name: sample_hosts
+-- The same for a crawl that has few of the rows: pages on some of its hosts; after sample_pages.
+-- From some time on, of all between the first next visit and the last, and back from it: hosts by theirs, then pages by theirs.
+with time as (
+    select min(revisit) + %(part)s * (max(revisit) - min(revisit)) as start from crawl_host
+    where crawl = %(crawl)s and stage = 2 and revisit is not null
+), hosts as materialized (
+    (select h.host from time cross join lateral (select host from crawl_host
+        where crawl = %(crawl)s and stage = 2 and revisit >= time.start order by revisit limit %(hosts)s) h)
+    union all
+    (select h.host from time cross join lateral (select host from crawl_host
+        where crawl = %(crawl)s and stage = 2 and revisit < time.start order by revisit desc limit %(hosts)s) h)
+), share as (
+    select ceil(%(count)s / greatest(count(*), 1)::float8)::int as pages from hosts
+)
+select extract(epoch from %(now)s::timestamptz - coalesce(u.last_read, u.last_visit))::float8, u.rate_a, u.rate_b, u.source
+from hosts h cross join share cross join lateral (
+        select min(rank) + %(part)s * (max(rank) - min(rank)) as start from url where crawl = %(crawl)s and host = h.host and lane = 2) time
+    cross join lateral (
+        (select * from url where crawl = %(crawl)s and host = h.host and lane = 2 and rank >= time.start order by rank, id limit share.pages)
+        union all
+        (select * from url where crawl = %(crawl)s and host = h.host and lane = 2 and rank < time.start order by rank desc, id desc
+            limit share.pages)) u
+where u.state = 'waiting' and coalesce(u.last_read, u.last_visit) is not null limit %(count)s;
 
 -- name: put_freshness
 -- Stores how fresh a crawl's copies are by estimate, in the row of this minute; once a minute.
@@ -34,8 +59,8 @@ from crawl c
         where s.crawl = c.id and s.at > now() - interval '1 day') s on true;
 
 -- name: visited_pages
--- All pages of a crawl that are visited again, and their last visits; for scrapy demo, whose web is small.
-select u.canonical, extract(epoch from u.last_visit)::float8 from url u join crawl c on c.id = u.crawl and c.name = %(crawl)s
+-- All pages of a crawl that are visited again, and when each was seen last; for scrapy demo, whose web is small.
+select u.canonical, extract(epoch from coalesce(u.last_read, u.last_visit))::float8 from url u join crawl c on c.id = u.crawl and c.name = %(crawl)s
 where u.state = 'waiting' and u.block_digest is not null;
 
 -- name: explain_changes
