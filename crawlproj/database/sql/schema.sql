@@ -406,7 +406,8 @@ alter table article_queue alter body set storage external;
 -- Where new pages are found: feeds, sitemaps, front pages, and hubs, which are pages learned by what they bring. `site`: the registered domain
 -- of the site that it belongs to, which may be another one than its own. `entries`: how many it had last; `new_links`: how many it has
 -- brought; `last_new`: when it did last; `gap_s`: the usual time between two visits that brought something; `newest`: the latest date in it;
--- `silent_since`: it brings nothing for longer than usual; `problem`: what is odd about it.
+-- `silent_since`: it brings nothing for longer than usual; `problem`: what is odd about it; `missed`: about so many links it would have
+-- brought since then, or if it is not silent, lacks that others of its site have brought.
 create table source (
     url bigint primary key references url on delete cascade,
     crawl int not null references crawl on delete cascade,
@@ -422,7 +423,8 @@ create table source (
     gap_s float8,
     newest timestamptz,
     silent_since timestamptz,
-    problem text not null default ''
+    problem text not null default '',
+    missed int not null default 0
 );
 create index source_crawl on source (crawl, site);
 
@@ -455,8 +457,19 @@ create table article_address (
 );
 create index article_address_article on article_address (article);
 
+-- Adds up two counts by name.
+create function add_counts(one jsonb, other jsonb) returns jsonb language sql immutable as $$
+    select case when other = '{}' then one when one = '{}' then other else (
+        select jsonb_object_agg(key, number) from (
+            select key, sum(value::bigint) as number from (select * from jsonb_each_text(one) union all select * from jsonb_each_text(other)) e
+            group by key) n) end
+$$;
+create aggregate sum_counts(jsonb) (sfunc = add_counts, stype = jsonb, initcond = '{}');
+
 -- What a crawl did in a minute, an hour or a day (`span_s`) that began then. `freshness`: the share of pages
--- whose copy is up to date, and `age_s`: how long the others have been out of date, in the mean of all pages; both estimated.
+-- whose copy is up to date, and `age_s`: how long the others have been out of date, in the mean of all pages; both estimated. `weight`: what
+-- the visits to known pages were worth together, in thousandths, and `weight_changed`: those of them that found a change. `delays`: of the
+-- articles that were found then, how many were fetched how soon after their publication, see articles/delays.py.
 create table crawl_stat (
     crawl int not null references crawl on delete cascade,
     span_s int not null,
@@ -471,6 +484,9 @@ create table crawl_stat (
     article_versions bigint not null default 0,
     useful bigint not null default 0,
     bytes bigint not null default 0,
+    weight bigint not null default 0,
+    weight_changed bigint not null default 0,
+    delays jsonb not null default '{}',
     freshness real,
     age_s real,
     primary key (crawl, span_s, at)

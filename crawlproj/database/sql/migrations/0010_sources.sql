@@ -18,7 +18,8 @@ create table source (
     gap_s float8,
     newest timestamptz,
     silent_since timestamptz,
-    problem text not null default ''
+    problem text not null default '',
+    missed int not null default 0
 );
 create index source_crawl on source (crawl, site);
 
