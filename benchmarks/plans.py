@@ -345,7 +345,7 @@ def _take_articles(db: Database, frontier: PostgresFrontier, work: Round) -> Non
     store.renew([queued.page for queued in taken])
     store.end((queued, ArticleState.SENT) for queued in taken)
     stats = CrawlStats(frontier)
-    stats.add({"fetches": 1})
+    stats.add({"fetches": 1, "articles": 1})
     stats.write()
 
 

@@ -136,7 +136,7 @@ def timed_articles(db: Queries, crawl: int, since: datetime) -> Iterator[TimedAr
 def read_articles(db: Queries, crawl: int, since: datetime) -> dict[str, SiteArticles]:
     """The articles that a crawl has found since then, by the registered domain of their site."""
     sites: dict[str, SiteArticles] = {}
-    for host, number in db.fetch_rows("article_hosts", crawl=crawl, since=since):
+    for host, number in db.fetch_rows("report_article_hosts", crawl=crawl, since=since):
         sites.setdefault(registered_domain(host), SiteArticles()).number += number
     for site, _, delay_s in timed_articles(db, crawl, since):
         sites.setdefault(site, SiteArticles()).delays_s.append(delay_s)

@@ -222,8 +222,8 @@ def _freshness_lines(summary: CrawlSummary) -> list[str]:
         share = format_share(summary.freshness)
         age = format_duration(summary.age_s)
         lines.append(
-            f"  {'Fresh':<10} {'':>6}  {share} of the copies are up to date by estimate, their mean "
-            f"age is {age} (age: how long a copy has lacked a change, 0 if it lacks none)"
+            f"  {'Fresh':<10} {'':>6}  {share} of the copies are up to date by estimate, their "
+            f"mean age is {age} (age: how long a copy has lacked a change, 0 if it lacks none)"
         )
     if tally.revisits:
         text = f"{tally.changed:,} found a change, {tally.unchanged:,} wasted "

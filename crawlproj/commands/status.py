@@ -41,7 +41,7 @@ COLUMNS = (
 DONE_HEAD = ["from", "fetched", "failed", "new", "changed", "unchanged", "copies", "articles"]
 DONE_HEAD += ["versions", "bytes"]
 GOOD_HEAD = ["from", "useful", "half within", "95 % within", "fresh", "age", "change ratio"]
-GOOD_HEAD += ["wasted", "of revisits"]
+GOOD_HEAD += ["wasted"]
 SHOWN_HOSTS = 50
 
 
@@ -246,8 +246,7 @@ def history_as_text(name: str, history: dict[str, Any], now: datetime) -> list[s
                 _or_dash(row["freshness"], format_share),
                 _or_dash(row["age_s"], format_duration),
                 _or_dash(row["change_ratio"], format_share),
-                f"{row['wasted']:,}",
-                _or_dash(row["wasted_share"], format_share),
+                _wasted_cell(row),
             ]
         )
     return [
@@ -258,6 +257,12 @@ def history_as_text(name: str, history: dict[str, Any], now: datetime) -> list[s
         f"{name} by {history['unit']}, how good it was:",
         *format_table(GOOD_HEAD, good),
     ]
+
+
+def _wasted_cell(row: dict[str, Any]) -> str:
+    if not row["revisits"]:
+        return "-"
+    return f"{row['wasted']:,} ({format_share(row['wasted_share'])})"
 
 
 def _or_dash(value: float | None, as_text: Callable[[float], str]) -> str:

@@ -237,8 +237,12 @@ class OutcomeRules:
         return replace(outcome, etag=None, modified=None, set_aside=True, page_state=verdict.state)
 
     def weight_of(self, page: Page, ticket: Ticket) -> float:
-        """What a visit to the page is worth beside others."""
+        """What a visit to the page is worth beside others. One that is as it was is not read: then
+        it is of the kind that it was.
+        """
         kind = page.page_kind or page.kind
+        if not page.page_kind and kind in ("", "html"):
+            kind = ticket.page_kind
         return self.weights.get(kind, 1.0) * (ticket.importance or 1.0)
 
     def _visit_of(self, page: Page, ticket: Ticket) -> Visit:

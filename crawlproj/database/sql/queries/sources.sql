@@ -50,7 +50,7 @@ select c.id, c.name, count(s.url), count(s.silent_since), count(*) filter (where
 select s.site, min(s.first_visit) from source s where s.crawl = %(crawl)s group by s.site
 union all select '', created from crawl where id = %(crawl)s;
 
--- name: article_hosts
+-- name: report_article_hosts
 -- Articles that were found of late, by host; for scrapy sources.
 select h.name, count(*) from article a join url u on u.id = a.page join host h on h.id = u.host
 where a.crawl = %(crawl)s and a.changed_at >= %(since)s and a.found_at >= %(since)s group by h.name;

@@ -60,8 +60,8 @@ from crawl c left join lateral (
     where s.crawl = c.id and s.at > now() - interval '1 day') s on true;
 
 -- name: articles_of_day
--- Articles that a crawl has found in the last 24 hours; once a minute, and when a worker ends.
-select count(*) from article where crawl = %(crawl)s and changed_at > now() - interval '1 day' and found_at > now() - interval '1 day';
+-- Articles that a crawl has found in the last 24 hours, by its history; once a minute, and when a worker ends.
+select coalesce(sum(articles), 0)::bigint from crawl_stat where crawl = %(crawl)s and span_s = 60 and at > now() - interval '1 day';
 
 -- name: crawl_history_start
 -- When a crawl began, as far as its history tells.
