@@ -264,3 +264,35 @@ def test_articles_are_all_counted_and_delays_of_some_drawn_by_lot(
     delays, by_site = read_site_delays(world.database, world.frontier.crawl_id, since)
     assert delays is not None and (delays.number, round(delays.p50_s)) == (timed, 40)
     assert {site for site, _ in by_site} <= {"a.test", "b.test"}
+
+
+def test_view_of_sites_has_what_belongs_to_each_host(sources: Sources) -> None:
+    """A feed that another host serves belongs to the site that names it; that of a sister host
+    does not belong to this one.
+    """
+    world = sources
+    world.add_url("https://www.a.test/news/1")
+    elsewhere = world.add("https://feeds.test/a.xml", first=8 * DAY, last=3 * HOUR)
+    read = world.add_url("https://feeds.test/about")
+    world.database.run_script(f"""
+        update crawlproj.source set site = 'a.test' where url = {elsewhere};
+        update crawlproj.url set last_visit = '{world.ago(HOUR)}' where id = {read};
+        insert into crawlproj.page_version (url, at, status, body_digest, block_digest, length)
+        values ({read}, '{world.ago(9 * DAY)}', 200, '', '', 1);
+        insert into crawlproj.origin (origin, host, status, body, fetched, expires)
+        values ('https://a.test', 'a.test', 404, '', now(), now())""")
+    rows = world.database.run_script("""
+        select name, crawl, robots_status, sitemaps, feeds, pages, first_visit, last_visit
+        from crawlproj.site""")
+    sites = {name: row for name, *row in rows}
+    # FEED and the one elsewhere; the latter only, since FEED is on a host of its own site.
+    assert sites["a.test"][:5] == ["site", 404, 0, 2, {"waiting": 2}]
+    assert sites["www.a.test"][:5] == ["site", None, 0, 1, {"new": 1}]
+    assert sites["d.test"][2:5] == [1, 0, {"waiting": 1, "gone": 10}]
+    assert sites["feeds.test"][3:] == [
+        0,
+        {"waiting": 1, "new": 1},
+        world.ago(9 * DAY),
+        world.ago(HOUR),
+    ]
+    assert sites["www.a.test"][5:] == [None, None]
