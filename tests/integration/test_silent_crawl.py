@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -95,7 +96,8 @@ def test_feed_that_lists_nothing_of_what_the_front_page_brings_ends_with_3(
         assert second.stats["sources/disagreeing"] == 1 and "sources/silent" not in second.stats
         words = " ".join(second.stdout.split())
         assert f"Lacking 1 source lists nothing of what others of its site bring: {feed}" in words
-        assert "about 241 links missed by estimate" in words
+        found = re.search(r"about (\d+) links missed by estimate", words)
+        assert found and 200 < int(found[1]) < 300
         assert "which sources miss pages" in words
         status = run_command(["status"], tmp_path, {"DATABASE_URL": database_url})
-        assert "1 source lists nothing of what others of the site bring: about 241" in status.stdout
+        assert f"others of the site bring: about {found[1]} links missed" in status.stdout

@@ -99,7 +99,7 @@ def test_the_summary_names_the_slowest_sites_and_what_sources_miss() -> None:
         "examples": {"sources/silent": "http://a.test/feed"},
     }
     text = " ".join(text_of(stats=stats, **more).split())
-    assert "the slowest sites: 9.test 9 min, 8.test 8 min, 7.test 7 min Sources" in text
+    assert "the slowest sites: 9.test 9 min, 8.test 8 min, 7.test 7 min Revisits" in text
     assert "1,500 new in the last 24 hours" in text
     assert "Sources 5 where new pages are found: 3 feeds, 2 sitemap indexes" in text
     assert "Silent 2 sources bring nothing any more, such as http://a.test/feed" in text
