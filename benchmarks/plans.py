@@ -352,7 +352,7 @@ def _take_articles(db: Database, frontier: PostgresFrontier, work: Round) -> Non
     store.renew([queued.page for queued in taken])
     store.end((queued, ArticleState.SENT) for queued in taken)
     stats = CrawlStats(frontier)
-    stats.add({"fetches": 1})
+    stats.add({"fetches": 1, "articles": 1})
     stats.write()
 
 
@@ -360,7 +360,7 @@ STATES = """
 insert into page_state (url, state, listed_at) select id, 'state', now() from url order by id limit 50000;
 insert into host_text (crawl, host, noise) select (select min(crawl) from url), id, 'noise' from host order by id limit 10000;
 insert into host_hint (host, hint) select id, 'etag' from host;
-insert into source (url, crawl, site, kind, first_visit, last_visit) select id, crawl, 'example', 'feed', now(), now()
+insert into source (url, crawl, site, kind, first_visit, last_visit) select id, crawl, 'zone', 'feed', now(), now()
 from url order by id limit 20000;
 analyze page_state; analyze host_text; analyze host_hint; analyze source;
 """

@@ -16,6 +16,7 @@ from crawlproj.formatting import (
     format_duration,
     format_share,
     format_when,
+    printable,
     shorten_line,
 )
 from crawlproj.frontier.base import Outlook
@@ -71,6 +72,11 @@ USES = {
     Use.STORING: "storing",
     Use.IDLE: "nothing due",
 }
+SLOW = 3
+"""So many sites are named whose articles were fetched latest."""
+SOURCES = {"sitemap index": "sitemap indexes"}
+"""Kinds of sources whose plural is irregular."""
+EXAMPLES = {"Silent": "sources/silent", "Lacking": "sources/disagreeing"}
 TOP = 4
 """How many reasons are listed in each area."""
 
@@ -100,6 +106,12 @@ class CrawlSummary:
     """How fresh the copies are by estimate; None: nobody has looked."""
     delays: Delays | None = None
     """How soon new articles were fetched; None: nobody can tell."""
+    slow_sites: Sequence[tuple[str, Delays]] = ()
+    """The same of each site, the slowest first."""
+    articles_of_day: int | None = None
+    """How many articles the crawl has found in the last 24 hours."""
+    source_kinds: Mapping[str, int] = field(default_factory=dict)
+    """How many sources it has of each kind."""
     notices: Sequence[str] = ()
     """What is different in this run."""
     time_use: Mapping[Use, float] = field(default_factory=dict)
@@ -114,7 +126,7 @@ def format_summary(summary: CrawlSummary, width: int = 100) -> list[str]:
     elapsed = format_duration(summary.elapsed_s)
     lines = ["", f"Crawl {summary.crawl} ended after {elapsed}: {why}.", ""]
     lines += _visited_lines(summary, width)
-    lines += _delay_lines(summary.delays)
+    lines += _delay_lines(summary.delays, summary.slow_sites)
     lines += _freshness_lines(summary)
     lines += _source_lines(summary)
     lines += _time_lines(summary.time_use, width)
@@ -170,7 +182,7 @@ def _visited_lines(summary: CrawlSummary, width: int) -> list[str]:
         detail += f", {tally.pages_read / summary.elapsed_s:.1f} a second"
     lines = [f"  {'Pages':<10} {tally.pages_read:>6,}  {detail}".rstrip()]
     if tally.articles.found:
-        lines.append(_article_line(tally))
+        lines.append(_article_line(tally, summary.articles_of_day))
     if tally.copies:
         number = sum(tally.copies.values())
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in tally.copies.items())
@@ -205,20 +217,22 @@ def _visited_lines(summary: CrawlSummary, width: int) -> list[str]:
 def _freshness_lines(summary: CrawlSummary) -> list[str]:
     """How fresh the copies are, and how many revisits were worth it."""
     tally = summary.tally
-    revisits = tally.changed + tally.unchanged
-    parts = []
+    lines = []
     if summary.freshness is not None and summary.age_s is not None:
         share = format_share(summary.freshness)
         age = format_duration(summary.age_s)
-        parts.append(f"{share} of the copies are up to date by estimate, their mean age is {age}")
-    if revisits:
-        found = format_share(tally.changed / revisits)
-        parts.append(f"{found} of {format_count(revisits, 'revisit')} found a change")
-    if tally.noise:
-        parts.append(f"{tally.noise:,} only clocks, adverts and the like")
-    lines = []
-    if parts:
-        lines.append(f"  {'Fresh':<10} {'':>6}  {'; '.join(parts)}")
+        lines.append(
+            f"  {'Fresh':<10} {'':>6}  {share} of the copies are up to date by estimate, their "
+            f"mean age is {age} (age: how long a copy has lacked a change, 0 if it lacks none)"
+        )
+    if tally.revisits:
+        text = f"{tally.changed:,} found a change, {tally.unchanged:,} wasted "
+        text += f"({format_share(tally.unchanged / tally.revisits)})"
+        if tally.noise:
+            text += f", {tally.noise:,} of them met only clocks, adverts and the like"
+        if tally.change_ratio is not None:
+            text += f"; change ratio by weight {format_share(tally.change_ratio)}"
+        lines.append(f"  {'Revisits':<10} {tally.revisits:>6,}  {text}")
     if tally.set_aside:
         lines.append(
             f"  {'Set aside':<10} {tally.set_aside:>6,}  answers that can't be the page (walls, "
@@ -227,7 +241,7 @@ def _freshness_lines(summary: CrawlSummary) -> list[str]:
     return lines
 
 
-def _delay_lines(delays: Delays | None) -> list[str]:
+def _delay_lines(delays: Delays | None, slow_sites: Sequence[tuple[str, Delays]]) -> list[str]:
     """How soon new articles were fetched after they were published."""
     if delays is None:
         return []
@@ -238,24 +252,50 @@ def _delay_lines(delays: Delays | None) -> list[str]:
     else:
         text = f"half of {delays.number:,} new articles were fetched within {half} of their "
         text += f"publication, 95 % within {most}"
-    return [f"  {'Delay':<10} {'':>6}  {text}"]
+    lines = [f"  {'Delay':<10} {'':>6}  {text}"]
+    if len(slow_sites) > 1:
+        names = (
+            f"{printable(site)} {format_duration(own.p50_s)}" for site, own in slow_sites[:SLOW]
+        )
+        lines.append(f"{'':<19}  half within, the slowest sites: {', '.join(names)}")
+    return lines
 
 
 def _source_lines(summary: CrawlSummary) -> list[str]:
-    """Which sources bring nothing any more."""
-    number = summary.tally.silent_sources
-    if not number:
-        return []
-    text = "bring nothing any more"
-    if number == 1:
-        text = "brings nothing any more"
-    example = summary.examples.get("sources/silent", "")
-    if example:
-        text += f": {example}" if number == 1 else f", such as {example}"
-    return [f"  {'Silent':<10} {number:>6,}  {'source' if number == 1 else 'sources'} {text}"]
+    """Where new pages are found, and which sources may miss some."""
+    tally = summary.tally
+    lines = []
+    if summary.source_kinds:
+        kinds = ", ".join(
+            format_count(number, kind, SOURCES.get(kind, ""))
+            for kind, number in summary.source_kinds.items()
+        )
+        number = sum(summary.source_kinds.values())
+        lines.append(f"  {'Sources':<10} {number:>6,}  where new pages are found: {kinds}")
+    missing = [
+        ("Silent", tally.silent_sources, "brings nothing any more", "bring nothing any more"),
+        (
+            "Lacking",
+            tally.disagreeing_sources,
+            "lists nothing of what others of its site bring",
+            "list nothing of what others of their sites bring",
+        ),
+    ]
+    for label, number, one, many in missing:
+        if not number:
+            continue
+        text = f"{'source' if number == 1 else 'sources'} {one if number == 1 else many}"
+        example = summary.examples.get(EXAMPLES[label], "")
+        if example:
+            text += f": {example}" if number == 1 else f", such as {example}"
+        lines.append(f"  {label:<10} {number:>6,}  {text}")
+    if tally.missed_links:
+        missed = format_count(tally.missed_links, "link")
+        lines.append(f"{'':<19}  about {missed} missed by estimate")
+    return lines
 
 
-def _article_line(tally: Tally) -> str:
+def _article_line(tally: Tally, of_day: int | None) -> str:
     """How many articles there are, and how much of what was fetched brought one."""
     articles = tally.articles
     parts = [
@@ -268,6 +308,8 @@ def _article_line(tally: Tally) -> str:
     detail = ", ".join(format_count(*part) for part in parts if part[0])
     if tally.useful_share is not None:
         detail += f"; {tally.useful_share:.0%} of all responses brought one"
+    if of_day is not None:
+        detail += f"; {of_day:,} new in the last 24 hours"
     return f"  {'Articles':<10} {articles.new + articles.versions:>6,}  {detail}"
 
 

@@ -185,3 +185,8 @@ class CommonReport:
             for name, url in end.get("examples", {}).items():
                 found.setdefault(name, url)
         return found
+
+    @property
+    def notices(self) -> list[str]:
+        """What is different in this run; the first worker of all has seen it."""
+        return list(dict.fromkeys(notice for end in self.ends for notice in end.get("notices", ())))

@@ -28,7 +28,7 @@ from crawlproj.cli.preflight import PreflightResult, rotate_log, run_preflight
 from crawlproj.cli.screen import WITHOUT_SCREEN
 from crawlproj.errors import CrawlprojError
 from crawlproj.formatting import format_count
-from crawlproj.scheduling.snapshot import count_outcomes
+from crawlproj.scheduling.snapshot import Tally, count_outcomes
 
 BROKEN = frozenset({"scheduler_error", "database_lost", "archive_lost"})
 
@@ -112,11 +112,23 @@ class Command(crawl.Command):
         if not done.pages_read and (done.urls_ended or done.robots_unreachable):
             print_error("nothing could be fetched")
             return NOTHING_FETCHED
-        if done.silent_sources and not self.settings.getbool("CRAWL_CONTINUOUS"):
-            silent = format_count(done.silent_sources, "source brings", "sources bring")
-            print_error(f"{silent} nothing any more: scrapy sources says which")
+        trouble = describe_trouble(done)
+        if trouble and not self.settings.getbool("CRAWL_CONTINUOUS"):
+            print_error(f"{trouble}: scrapy sources says which")
             return RULES_BROKEN
         return FINE
+
+
+def describe_trouble(done: Tally) -> str:
+    """What is wrong with the sources of a crawl, so that it may miss pages; empty: nothing."""
+    parts = []
+    if done.silent_sources:
+        silent = format_count(done.silent_sources, "source brings", "sources bring")
+        parts.append(f"{silent} nothing any more")
+    if done.disagreeing_sources:
+        lacking = format_count(done.disagreeing_sources, "source lists", "sources list")
+        parts.append(f"{lacking} nothing of what others of the same site bring")
+    return ", ".join(parts)
 
 
 def run_to_end(

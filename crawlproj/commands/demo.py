@@ -128,8 +128,12 @@ class Command(crawl.Command):
             copies = format_count(true.pages, "copy", "copies")
             age = format_duration(true.age_s)
             print_lines(
-                f"In truth {format_share(true.freshness)} of {copies} are up to date, their mean "
-                f"age is {age}: the demo web knows when its pages have changed."
+                [
+                    "",
+                    "The demo web knows when its pages have changed. In truth "
+                    f"{format_share(true.freshness)} of {copies}",
+                    f"are up to date, their mean age is {age}.",
+                ]
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -37,8 +38,10 @@ COLUMNS = (
     "ignored",
     "dead",
 )
-
-
+DONE_HEAD = ["from", "fetched", "failed", "new", "changed", "unchanged", "copies", "articles"]
+DONE_HEAD += ["versions", "bytes"]
+GOOD_HEAD = ["from", "useful", "half within", "95 % within", "fresh", "age", "change ratio"]
+GOOD_HEAD += ["wasted"]
 SHOWN_HOSTS = 50
 
 
@@ -115,7 +118,7 @@ def _read_host_options(opts: argparse.Namespace) -> tuple[str, int]:
 
 
 def as_text(crawls: dict[str, dict[str, Any]], now: datetime) -> list[str]:
-    """A table of URLs by state, and a line per crawl."""
+    """A table of URLs by state, and some lines per crawl."""
     if not crawls:
         return ["Nothing was crawled yet: scrapy crawl site -a seeds=URL, or scrapy demo"]
     rows = [
@@ -124,76 +127,146 @@ def as_text(crawls: dict[str, dict[str, Any]], now: datetime) -> list[str]:
     ]
     lines = [*format_table(["crawl", *COLUMNS], rows), ""]
     for name, crawl in crawls.items():
-        lines.append(f"{name}: {describe_crawl(crawl, now)}.")
+        first, *others = describe_crawl(crawl, now)
+        lines += [f"{name}: {first}", *(f"  {line}" for line in others)]
     return lines
 
 
-def describe_crawl(crawl: dict[str, Any], now: datetime) -> str:
-    """`N pages read in N versions, N copies of other pages; N URLs due now, ...; N hosts, ...`."""
-    text = (
+def describe_crawl(crawl: dict[str, Any], now: datetime) -> list[str]:
+    """What is known of a crawl, a line for each matter: `N pages read in N versions, N copies of
+    other pages`, articles, freshness, sources, `N URLs due now, ...`, `N hosts, ...`.
+    """
+    pages = (
         f"{format_count(crawl['urls']['documents'], 'page')} read in "
         f"{format_count(crawl['versions'], 'version')}"
     )
     copies = sum(crawl["duplicates"].values())
     if copies:
-        text += f", {format_count(copies, 'copy', 'copies')} of other pages"
+        pages += f", {format_count(copies, 'copy', 'copies')} of other pages"
+    due = "nothing due now"
+    if crawl["due_now"]:
+        due = f"{format_count(crawl['due_now'], 'URL')} due now"
+    if crawl["next_due"]:
+        due += f", the next at {format_when(crawl['next_due'], now)}"
+    hosts = format_count(crawl["hosts"], "host")
+    if crawl["leased_servers"]:
+        hosts += f", {format_count(crawl['leased_servers'], 'server')} in use by a running crawl"
+    if crawl["warc_bytes"]:
+        hosts += f"; archive of {format_bytes(crawl['warc_bytes'])}"
+    lines = [
+        pages,
+        *_article_lines(crawl),
+        *_freshness_lines(crawl),
+        *_source_lines(crawl),
+        due,
+        hosts,
+    ]
+    return [f"{line};" for line in lines[:-1]] + [f"{lines[-1]}."]
+
+
+def _article_lines(crawl: dict[str, Any]) -> list[str]:
+    """How many articles there are, and how soon they were fetched."""
+    lines = []
+    waiting = f"{crawl['articles_waiting']:,} still to be taken from their pages"
     if crawl["articles"]:
-        text += f", {format_count(crawl['articles'], 'article')}"
+        text = f"{format_count(crawl['articles'], 'article')}"
         text += f" ({crawl['articles_per_day']:,} of them in the last 24 hours"
         if crawl["useful_share"] is not None:
-            text += f", {crawl['useful_share']:.0%} of what was fetched then was useful"
+            text += f", {crawl['useful_share']:.0%} of fetches useful"
         text += ")"
-    if crawl["freshness"] is not None:
-        text += f"; {format_share(crawl['freshness'])} of the copies are up to date by estimate"
-    if crawl["revisits"]:
-        text += f", {format_count(crawl['revisits'], 'revisit')} in the last 24 hours, "
-        text += f"{format_share(crawl['change_ratio'])} of them found a change"
-    if crawl["articles_waiting"]:
-        text += f", {crawl['articles_waiting']:,} still to be taken from their pages"
+        if crawl["articles_waiting"]:
+            text += f", {waiting}"
+        lines.append(text)
+    elif crawl["articles_waiting"]:
+        lines.append(f"articles: {waiting}")
     if crawl["delay_p50_s"] is not None:
-        text += "; half of the new articles of a week were fetched within "
-        text += f"{format_duration(crawl['delay_p50_s'])} of their publication"
-        text += f", 95 % within {format_duration(crawl['delay_p95_s'])}"
-    if crawl["silent_sources"]:
-        text += f"; {crawl['silent_sources']:,} of {format_count(crawl['sources'], 'source')} "
-        text += "silent (scrapy sources)"
-    if crawl["due_now"]:
-        text += f"; {format_count(crawl['due_now'], 'URL')} due now"
-    else:
-        text += "; nothing due now"
-    if crawl["next_due"]:
-        text += f", the next at {format_when(crawl['next_due'], now)}"
-    text += f"; {format_count(crawl['hosts'], 'host')}"
-    if crawl["leased_servers"]:
-        text += f", {format_count(crawl['leased_servers'], 'server')} in use by a running crawl"
-    if crawl["warc_bytes"]:
-        text += f"; archive of {format_bytes(crawl['warc_bytes'])}"
-    return text
+        text = "half of a week's new articles were fetched within "
+        text += f"{format_duration(crawl['delay_p50_s'])} of publication"
+        lines.append(f"{text}, 95 % within {format_duration(crawl['delay_p95_s'])}")
+    return lines
+
+
+def _freshness_lines(crawl: dict[str, Any]) -> list[str]:
+    """How fresh the copies are, and what came of the revisits of a day."""
+    lines = []
+    if crawl["freshness"] is not None:
+        text = f"{format_share(crawl['freshness'])} of the copies are up to date by estimate"
+        if crawl["age_s"] is not None:
+            text += f", their mean age is {format_duration(crawl['age_s'])}"
+        lines.append(text)
+    if crawl["revisits"]:
+        text = f"{format_count(crawl['revisits'], 'revisit')} in the last 24 hours, "
+        text += f"{crawl['wasted']:,} wasted ({format_share(crawl['wasted_share'])})"
+        if crawl["change_ratio"] is not None:
+            text += f", change ratio {format_share(crawl['change_ratio'])}"
+        lines.append(text)
+    return lines
+
+
+def _source_lines(crawl: dict[str, Any]) -> list[str]:
+    """Which sources may miss something; nothing if none does."""
+    silent = crawl["silent_sources"]
+    lacking = crawl["disagreeing_sources"]
+    if not silent and not lacking:
+        return []
+    parts = []
+    if silent:
+        parts.append(f"{silent:,} of {format_count(crawl['sources'], 'source')} silent")
+    if lacking:
+        words = "source lists" if lacking == 1 else "sources list"
+        parts.append(f"{lacking:,} {words} nothing of what others of the site bring")
+    missed = format_count(crawl["missed_links"], "link")
+    return [f"{', '.join(parts)}: about {missed} missed (scrapy sources)"]
 
 
 def history_as_text(name: str, history: dict[str, Any], now: datetime) -> list[str]:
-    """A table with a row for each minute, hour or day, the newest first."""
+    """Two tables with a row for each minute, hour or day, the newest first: what was done, and how
+    good it was.
+    """
     if not history["rows"]:
         return ["", f"{name}: nothing was fetched since its history is kept"]
-    head = ["from", "fetched", "failed", "new", "changed", "unchanged", "copies", "articles"]
-    head += ["versions", "useful", "bytes", "fresh"]
-    rows = []
+    done = []
+    good = []
     for row in history["rows"]:
+        at = format_time(row["at"], now)
+        numbers = [row["fetches"], row["failed"], row["new"], row["changed"], row["unchanged"]]
+        numbers += [row["copies"], row["articles"], row["article_versions"]]
+        done.append([at, *(f"{number:,}" for number in numbers), format_bytes(row["bytes"])])
         useful = "-"
         if row["fetches"] and row["useful"]:
             useful = f"{min(1.0, row['useful'] / row['fetches']):.0%}"
-        numbers = [row["fetches"], row["failed"], row["new"], row["changed"], row["unchanged"]]
-        numbers += [row["copies"], row["articles"], row["article_versions"]]
-        rows.append(
+        good.append(
             [
-                format_time(row["at"], now),
-                *(f"{number:,}" for number in numbers),
+                at,
                 useful,
-                format_bytes(row["bytes"]),
-                "-" if row["freshness"] is None else format_share(row["freshness"]),
+                *(
+                    _or_dash(row[delay], format_duration)
+                    for delay in ("delay_p50_s", "delay_p95_s")
+                ),
+                _or_dash(row["freshness"], format_share),
+                _or_dash(row["age_s"], format_duration),
+                _or_dash(row["change_ratio"], format_share),
+                _wasted_cell(row),
             ]
         )
-    return ["", f"{name} by {history['unit']}:", *format_table(head, rows)]
+    return [
+        "",
+        f"{name} by {history['unit']}:",
+        *format_table(DONE_HEAD, done),
+        "",
+        f"{name} by {history['unit']}, how good it was:",
+        *format_table(GOOD_HEAD, good),
+    ]
+
+
+def _wasted_cell(row: dict[str, Any]) -> str:
+    if not row["revisits"]:
+        return "-"
+    return f"{row['wasted']:,} ({format_share(row['wasted_share'])})"
+
+
+def _or_dash(value: float | None, as_text: Callable[[float], str]) -> str:
+    return "-" if value is None else as_text(value)
 
 
 def hosts_as_text(name: str, crawl: dict[str, Any], order: str, now: datetime) -> list[str]:

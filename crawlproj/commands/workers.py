@@ -14,7 +14,7 @@ from typing import Any
 from scrapy.exceptions import UsageError
 from scrapy.utils.conf import feed_process_params_from_cli
 
-from crawlproj.articles.delays import read_delays
+from crawlproj.articles.delays import read_site_delays
 from crawlproj.cli.command import ProjectCommand
 from crawlproj.cli.next_commands import repeated_command
 from crawlproj.cli.pid_file import pid_file
@@ -31,6 +31,7 @@ from crawlproj.frontier.opening import open_for_reading, open_frontier
 from crawlproj.reports.facts import status_facts
 from crawlproj.scheduling.reading_file import has_hung
 from crawlproj.scheduling.snapshot import count_outcomes
+from crawlproj.scheduling.source_watch import count_missing
 
 MAX_WORKERS = 64
 COUNTING_SHARE = 20
@@ -164,17 +165,26 @@ class Command(ProjectCommand):
             locations["Items"] = ", ".join(feeds)
         again = repeated_command(self.settings)
         stats = report.stats
-        if stats.get("sources/silent"):
-            # Each worker has counted all of them.
-            silent = database.fetch_value("count_silent", crawl=frontier.crawl_id)
-            stats["sources/silent"] = silent
+        crawl = frontier.crawl_id
+        # Each worker has counted all of them.
+        silent, disagreeing, missed, *_ = count_missing(database, crawl)
+        for name, number in (("silent", silent), ("disagreeing", disagreeing), ("missed", missed)):
+            if f"sources/{name}" in stats:
+                stats[f"sources/{name}"] = number
         since = frontier.now() - timedelta(seconds=elapsed_s)
+        delays, slow_sites = read_site_delays(database, crawl, since)
         summary = CrawlSummary(
             config.spec.name,
             report.reason,
             elapsed_s,
             tally=count_outcomes(stats),
-            delays=read_delays(database, frontier.crawl_id, since),
+            articles_of_day=database.fetch_value("articles_of_day", crawl=crawl),
+            freshness=last.get("freshness"),
+            age_s=last.get("age_s"),
+            notices=report.notices,
+            delays=delays,
+            slow_sites=slow_sites,
+            source_kinds=dict(database.fetch_rows("source_kinds", crawl=crawl)),
             now=frontier.now(),
             counts=frontier.count_urls(),
             outlook=frontier.outlook(),

@@ -24,7 +24,7 @@ from crawlproj.cli.summary import CrawlSummary, format_summary
 from crawlproj.cli.worker_reports import ReportPipe
 from crawlproj.config import SettingsReader, config_of, one_of, parse_seconds
 from crawlproj.extensions.log_rotation import LogRotation
-from crawlproj.formatting import format_count, format_share, shorten_line
+from crawlproj.formatting import format_count, format_duration, format_share, shorten_line
 from crawlproj.scheduling.scheduler import scheduler_of, worker_of
 from crawlproj.scheduling.snapshot import HostSnapshot, Tally, count_outcomes, host_snapshot
 from crawlproj.scheduling.spider import seeds_of
@@ -155,7 +155,10 @@ class Panel:
             commands=self._commands(done),
             freshness=worker.freshness,
             age_s=worker.age_s,
+            articles_of_day=worker.articles_of_day,
             delays=worker.delays,
+            slow_sites=worker.slow_sites,
+            source_kinds=worker.source_kinds,
             notices=worker.changed_rules,
             time_use=scheduler_of(self._crawler).time_use,
         )
@@ -198,8 +201,10 @@ class Panel:
         if done.changed:
             export = f"{scrapy} export --what changes{crawl}"
             commands["how pages have changed"] = export
-        if done.silent_sources:
-            commands["which sources are silent"] = f"{scrapy} sources{crawl}"
+        if done.silent_sources or done.disagreeing_sources:
+            commands["which sources miss pages"] = f"{scrapy} sources{crawl}"
+        elif worker_of(self._crawler).source_kinds:
+            commands["where new pages are found"] = f"{scrapy} sources{crawl}"
         if done.copies:
             commands["which pages are copies"] = f"{scrapy} duplicates{crawl}"
         return commands | {
@@ -279,20 +284,33 @@ def panel_lines(
     rows = {
         "pages": pages_text(done, rate),
         "others": others_text(done),
-        "queue": f"{held} in hand, {found} found in this run{_fresh_text(at)}",
+        "queue": f"{held} in hand, {found} found in this run",
         "hosts": hosts_text(at),
+        "copies": fresh_text(done, at),
         "now": _now_text(at, stopping),
     }
     return [
         f"{title}  {format_elapsed(elapsed_s)}",
-        *(f"  {name:<7} {shorten_line(text, width - 10)}" for name, text in rows.items()),
+        *(f"  {name:<7} {shorten_line(text, width - 10)}" for name, text in rows.items() if text),
     ]
 
 
-def _fresh_text(at: HostSnapshot) -> str:
-    if at.freshness is None:
-        return ""
-    return f"; {format_share(at.freshness)} of the copies up to date by estimate"
+def fresh_text(done: Tally, at: HostSnapshot) -> str:
+    """How fresh the copies are, how many revisits were worth it, and the articles of a day; empty:
+    nobody knows yet.
+    """
+    parts = []
+    if at.freshness is not None and at.age_s is not None:
+        fresh = f"{format_share(at.freshness)} up to date"
+        parts.append(f"{fresh} by estimate, mean age {format_duration(at.age_s)}")
+    if done.revisits:
+        text = f"{done.unchanged:,} of {format_count(done.revisits, 'revisit')} wasted"
+        if done.change_ratio is not None:
+            text += f", change ratio {format_share(done.change_ratio)}"
+        parts.append(text)
+    if at.articles_of_day:
+        parts.append(f"{format_count(at.articles_of_day, 'article')} in 24 h")
+    return "; ".join(parts)
 
 
 def _now_text(at: HostSnapshot, stopping: bool) -> str:

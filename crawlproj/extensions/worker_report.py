@@ -65,6 +65,9 @@ class WorkerReport(Panel):
             "examples": dict(summary.examples),
             "locations": dict(summary.locations),
             "commands": dict(summary.commands),
+            "notices": list(summary.notices),
+            "freshness": summary.freshness,
+            "age_s": summary.age_s,
         }
         self._pipe.send({"stats": self._counts(), "end": end}, last=True)
         logging.root.removeHandler(self._handler)

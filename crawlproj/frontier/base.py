@@ -209,6 +209,8 @@ class Ticket:
     """Numbers of a policy of one's own."""
     importance: float | None = None
     """What a visit is worth beside others of its kind; None: as much as any."""
+    page_kind: str = ""
+    """What kind of page it was when it was read last, see Content."""
     next_visit: datetime | None = None
     """When this visit was due."""
     page_state: bytes | None = field(default=None, repr=False)

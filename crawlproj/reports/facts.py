@@ -26,6 +26,7 @@ from crawlproj.frontier.rules import CrawlRules
 from crawlproj.frontier.stored_links import LinksRow, read_links
 from crawlproj.politeness import robots
 from crawlproj.reports.changes import change_facts
+from crawlproj.reports.history import revisit_values
 from crawlproj.urls.canonical import host_of, origin_of, url_key
 from crawlproj.urls.scope import Scope, ScopeRules
 from crawlproj.urls.suffixes import has_suffix
@@ -96,10 +97,11 @@ def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
             "useful_share": None,
             "freshness": None,
             "age_s": None,
-            "revisits": 0,
-            "change_ratio": None,
+            **revisit_values(0, 0, 0, 0),
             "sources": 0,
             "silent_sources": 0,
+            "disagreeing_sources": 0,
+            "missed_links": 0,
             "delay_p50_s": None,
             "delay_p95_s": None,
         }
@@ -124,24 +126,22 @@ def status_facts(db: Queries, now: datetime) -> dict[str, dict[str, Any]]:
         }
         if articles and fetches:
             crawls[name]["useful_share"] = round(min(1.0, useful / fetches), 4)
-    for name, freshness, age_s, changed, unchanged in db.fetch_rows("status_freshness"):
-        crawls[name] |= {
-            "freshness": freshness,
-            "age_s": age_s,
-            "revisits": changed + unchanged,
-            "change_ratio": None,
-        }
-        if changed + unchanged:
-            crawls[name]["change_ratio"] = round(changed / (changed + unchanged), 4)
+    for name, freshness, age_s, *revisits in db.fetch_rows("status_freshness"):
+        crawls[name] |= {"freshness": freshness, "age_s": age_s, **revisit_values(*revisits)}
     _add_sources(db, crawls, now)
     return crawls
 
 
 def _add_sources(db: Queries, crawls: dict[str, dict[str, Any]], now: datetime) -> None:
     """Add sources, and how soon articles were fetched of late."""
-    for id_, name, sources, silent in db.fetch_rows("status_sources"):
+    for id_, name, sources, silent, disagreeing, missed in db.fetch_rows("status_sources"):
         crawl = crawls[name]
-        crawl |= {"sources": sources, "silent_sources": silent}
+        crawl |= {
+            "sources": sources,
+            "silent_sources": silent,
+            "disagreeing_sources": disagreeing,
+            "missed_links": missed,
+        }
         if crawl["articles"]:
             delays = read_delays(db, id_, now - LATELY)
             if delays is not None:

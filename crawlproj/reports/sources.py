@@ -52,7 +52,7 @@ def _iterate_parts(db: Queries, crawl: int) -> Iterator[list[WatchedSource]]:
 
 
 def _as_values(row: WatchedSource, source: SourceFacts, problem: str) -> dict[str, Any]:
-    missed = 0
+    missed = row.missed
     if row.silent_since is not None:
         missed = estimate_missed(source)
         problem = with_silence(problem, source)

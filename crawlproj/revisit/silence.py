@@ -45,14 +45,15 @@ REPLACED: Final = frozenset({"sitemap", "hub"})
 """Kinds of which one ends and another one begins, such as those of a month."""
 REPEATING: Final = frozenset({"feed", "news sitemap"})
 """Kinds that are there for what is new."""
+ENTRANCES: Final = "front page"
 KIND_GROUPS: Final = {
     "feed": "feed",
     "sitemap": "sitemap",
     "news sitemap": "sitemap",
     "sitemap index": "sitemap",
-    "front page": "front page",
-    "seed": "front page",
-    "hub": "front page",
+    "front page": ENTRANCES,
+    "seed": ENTRANCES,
+    "hub": ENTRANCES,
 }
 """What a site is expected to list its new pages in, whichever way it does."""
 
@@ -250,6 +251,34 @@ def _answer(source: SourceFacts) -> str:
 def find_disagreements(sources: Sequence[SourceFacts], k: float) -> dict[str, str]:
     """Of the sources of one site: those that list nothing of what others of another kind bring, by
     URL, and what is to be said of each.
+    """
+    return {
+        late.url: (
+            f"it lists nothing new since {late.lists_until:%Y-%m-%d %H:%M}, but the "
+            f"{leader.kind} {leader.url} does: about "
+            f"{format_count(_lacking(late, leader), 'link')} more"
+        )
+        for late, leader in _late_sources(sources, k)
+    }
+
+
+def count_lacking(sources: Sequence[SourceFacts], k: float) -> dict[str, int]:
+    """About how many links each of them lacks that others of its site have brought, by URL: of
+    those that answer, and are there to list what is new, or used to. A front page may be only an
+    entrance.
+    """
+    return {
+        late.url: _lacking(late, leader)
+        for late, leader in _late_sources(sources, k)
+        if late.state == "waiting" and (KIND_GROUPS[late.kind] != ENTRANCES or late.worked_s > 0)
+    }
+
+
+def _late_sources(
+    sources: Sequence[SourceFacts], k: float
+) -> list[tuple[SourceFacts, SourceFacts]]:
+    """The latest source of each kind that lists nothing of what one of another kind brings; and
+    that one.
 
     Kinds are compared, not single sources: the feed of a quiet section may be silent for long while
     that of the whole site goes on.
@@ -259,23 +288,30 @@ def find_disagreements(sources: Sequence[SourceFacts], k: float) -> dict[str, st
         group = KIND_GROUPS.get(source.kind)
         if group is not None and source.visits > 1:
             groups.setdefault(group, []).append(source)
-    said = {}
+    found: dict[str, tuple[SourceFacts, SourceFacts]] = {}
     for group, members in groups.items():
         latest = max(members, key=lambda source: source.lists_until)
         for other, leaders in groups.items():
             best = max(leaders, key=lambda source: source.lists_until)
             if other != group and _is_ahead(best, latest, k):
-                said[latest.url] = (
-                    f"it lists nothing new since {latest.lists_until:%Y-%m-%d %H:%M}, but the "
-                    f"{best.kind} {best.url} does"
-                )
-    return said
+                found[group] = (latest, best)
+    return list(found.values())
+
+
+def _lacking(late: SourceFacts, leader: SourceFacts) -> int:
+    """About how many links the leader has brought since the other one brought some."""
+    if not leader.worked_s:
+        return 0
+    return max(1, round(_ahead_s(leader, late) * leader.links_brought / leader.worked_s))
+
+
+def _ahead_s(leader: SourceFacts, other: SourceFacts) -> float:
+    until = min(leader.lists_until, other.last_visit)
+    return (until - other.lists_until).total_seconds()
 
 
 def _is_ahead(leader: SourceFacts, other: SourceFacts, k: float) -> bool:
     if not k or not leader.was_good or leader.gap_s is None:
         return False
-    until = min(leader.lists_until, other.last_visit)
-    ahead_s = (until - other.lists_until).total_seconds()
     known_s = (other.last_visit - other.first_visit).total_seconds()
-    return ahead_s > max(UNSURE * k * leader.gap_s, min(REGENERATED_S, known_s / 2))
+    return _ahead_s(leader, other) > max(UNSURE * k * leader.gap_s, min(REGENERATED_S, known_s / 2))

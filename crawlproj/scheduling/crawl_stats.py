@@ -6,15 +6,24 @@ A worker that is killed loses some seconds of its figures, and nothing else.
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final
 
+from crawlproj.articles.delays import count_delays
+from crawlproj.database.arrays import array_literal
 from crawlproj.frontier.postgres import PostgresFrontier
 
 GAP_S: Final = 10.0
 """How often figures are written."""
+DELAYS_GAP_S: Final = 60.0
+DELAYS_BACK: Final = timedelta(minutes=2)
+"""So far back the delays of articles are counted anew: whoever counts a minute counts it for all
+workers, and again when the articles of slow commits are there.
+"""
 ROLL_GAP_S: Final = 3600.0
 DAY_S: Final = 86_400
 ROLLS: Final = (
@@ -31,6 +40,8 @@ FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "article_versions": ("articles/versions",),
     "useful": ("articles/new", "articles/versions"),
     "bytes": ("pages/bytes",),
+    "weight": ("revisit/weight",),
+    "weight_changed": ("revisit/weight_changed",),
 }
 """Columns of `crawl_stat`, and the stats that each is the sum of. Useful is a fetch that brought an
 article, or a new version of one.
@@ -68,6 +79,9 @@ class CrawlStats:
         self._waiting: Counter[str] = Counter()
         self._written_at = time.monotonic()
         self._rolled_at: float | None = None
+        self._has_articles = False
+        """Articles were stored since their delays were counted."""
+        self._counted_at = time.monotonic()
 
     def add(self, figures: Mapping[str, int]) -> None:
         """Take figures that are to be written some time."""
@@ -76,17 +90,40 @@ class CrawlStats:
     def write_if_due(self) -> None:
         """Write what has come, unless that was done just now."""
         if time.monotonic() - self._written_at >= GAP_S:
-            self.write()
+            self._write_figures()
+            if time.monotonic() - self._counted_at >= DELAYS_GAP_S:
+                self._write_delays()
 
     def write(self) -> None:
-        """Write what has come."""
+        """Write what has come, and how soon the articles of the last minutes were fetched."""
+        self._write_figures()
+        self._write_delays()
+
+    def _write_figures(self) -> None:
         self._written_at = time.monotonic()
         crawl = self._frontier.crawl_id
         if self._waiting:
             figures = {name: self._waiting[name] for name in (*FIGURES, "failed")}
             self._frontier.db.run("add_crawl_stat", crawl=crawl, **figures)
+            self._has_articles |= figures["articles"] > 0
             self._waiting.clear()
         if self._rolled_at is None or time.monotonic() - self._rolled_at >= ROLL_GAP_S:
             for roll in ROLLS:
                 self._frontier.db.run("roll_crawl_stats", crawl=crawl, **roll)
             self._rolled_at = time.monotonic()
+
+    def _write_delays(self) -> None:
+        """Count the delays of the articles of the last minutes."""
+        self._counted_at = time.monotonic()
+        if not self._has_articles:
+            return
+        self._has_articles = False
+        frontier = self._frontier
+        first = frontier.now().replace(second=0, microsecond=0) - DELAYS_BACK
+        minutes = count_delays(frontier.db, frontier.crawl_id, first)
+        frontier.db.run(
+            "put_delays",
+            crawl=frontier.crawl_id,
+            at=array_literal(list(minutes)),
+            delays=array_literal([json.dumps(counts) for counts in minutes.values()]),
+        )

@@ -18,7 +18,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from crawlproj.articles.delays import Delays, read_delays
+from crawlproj.articles.delays import Delays, read_site_delays
 from crawlproj.articles.store import ArticleStore, QueuedPage
 from crawlproj.config import Config
 from crawlproj.content.document import Link
@@ -162,8 +162,12 @@ class CrawlWorker:
         """How fresh the copies of this crawl are by estimate; None: nobody has looked yet."""
         self.delays: Delays | None = None
         """How soon this run has fetched new articles; known only when the crawl has ended."""
-        self.silent_sources = 0
-        """Sources that bring nothing any more; known only when the crawl has ended."""
+        self.slow_sites: list[tuple[str, Delays]] = []
+        """The same of each site, the slowest first."""
+        self.articles_of_day: int | None = None
+        """How many articles the crawl has found in the last 24 hours; None: nobody has looked."""
+        self.source_kinds: dict[str, int] = {}
+        """How many sources the crawl has of each kind; known only when it has ended."""
         self.changes = ChangeWatch(
             config.spec.name,
             config.change_rules,
@@ -581,14 +585,24 @@ class CrawlWorker:
 
     def _look_at_sources(self) -> None:
         """Look once more which sources are silent, and how soon articles were fetched."""
-        fallen, self.silent_sources, examples = self._source_watch.look_at_all()
-        if fallen:
-            self._count("sources/fallen_silent", fallen)
-        if self.silent_sources:
-            self._count("sources/silent", self.silent_sources)
-            self.examples["sources/silent"] = examples[0]
+        look = self._source_watch.look_at_all()
+        for name, number in (
+            ("fallen_silent", look.fallen),
+            ("silent", look.silent),
+            ("disagreeing", look.disagreeing),
+            ("missed", look.missed),
+        ):
+            if number:
+                self._count(f"sources/{name}", number)
+        if look.a_silent:
+            self.examples["sources/silent"] = look.a_silent
+        if look.a_disagreeing:
+            self.examples["sources/disagreeing"] = look.a_disagreeing
+        crawl = self.frontier.crawl_id
+        self.source_kinds = dict(self.database.fetch_rows("source_kinds", crawl=crawl))
         if self.articles is not None:
-            self.delays = read_delays(self.database, self.frontier.crawl_id, self._began)
+            self.articles_of_day = self.database.fetch_value("articles_of_day", crawl=crawl)
+            self.delays, self.slow_sites = read_site_delays(self.database, crawl, self._began)
 
     # What is asked about a request, in the order of its way to the network and back.
 
@@ -742,6 +756,7 @@ class CrawlWorker:
             self._planner.set_counts(news.pages, news.sources)
             self.freshness = news.freshness
             self.age_s = news.age_s
+            self.articles_of_day = news.articles_of_day
             self.leases.window.set_freshness(news.freshness)
 
     def _move_prices(self) -> None:

@@ -165,7 +165,8 @@ class ToDatabase:
 @dataclass(frozen=True, slots=True)
 class BudgetNews:
     """What the revisits of a crawl have to share: its prices, in parts of what they were at first;
-    and sometimes how many pages and sources wait for a visit, and how fresh they are by estimate.
+    and sometimes how many pages and sources wait for a visit, how fresh they are by estimate, and
+    how many articles were found in the last 24 hours.
     """
 
     page_price: float
@@ -174,6 +175,7 @@ class BudgetNews:
     sources: int = 0
     freshness: float | None = None
     age_s: float | None = None
+    articles_of_day: int | None = None
 
 
 @dataclass(slots=True)

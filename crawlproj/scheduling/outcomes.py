@@ -246,6 +246,15 @@ class OutcomeRules:
         )
         return replace(outcome, etag=None, modified=None, set_aside=True, page_state=verdict.state)
 
+    def weight_of(self, page: Page, ticket: Ticket) -> float:
+        """What a visit to the page is worth beside others. One that is as it was is not read: then
+        it is of the kind that it was.
+        """
+        kind = page.page_kind or page.kind
+        if not page.page_kind and kind in ("", "html"):
+            kind = ticket.page_kind
+        return self.weights.get(kind, 1.0) * (ticket.importance or 1.0)
+
     def _visit_of(self, page: Page, ticket: Ticket) -> Visit:
         """The visit, as its policy is told. What is known of a page says nothing of a source, and
         the other way round; but of a page that becomes a hub, or was one, it goes on.
@@ -261,7 +270,7 @@ class OutcomeRules:
             kind=kind,
             host=ticket.host,
             new_links=_new_links(page, ticket, kind),
-            weight=self.weights.get(kind, 1.0) * (ticket.importance or 1.0),
+            weight=self.weight_of(page, ticket),
             first=True,
             false_change=FALSE_CHANGE if verdict is not None and verdict.kind else 0.0,
             visits=ticket.reads,

@@ -1,5 +1,6 @@
 """What the workers of a crawl share about revisits: the prices of visits, how many pages and
-sources wait for one, and how fresh their copies are by estimate. In the database thread.
+sources wait for one, how fresh their copies are by estimate, and what came of it: the articles of a
+day. In the database thread.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ class RevisitBudget:
             sources=max(sources, 0),
             freshness=freshness,
             age_s=age_s,
+            articles_of_day=self._frontier.db.fetch_value("articles_of_day", crawl=crawl),
         )
 
     def estimate_freshness(self) -> tuple[float | None, float | None]:

@@ -70,6 +70,8 @@ class Tally:
     """What limits have left out, in words -> how often."""
     noise: int = 0
     """Pages whose text differed by what does not count as a change."""
+    change_ratio: float | None = None
+    """Which part of the visits to known pages has found a change, by the weights of the pages."""
     set_aside: int = 0
     """Answers that can't be the page they were asked for."""
     copies: Mapping[str, int] = field(default_factory=dict)
@@ -77,6 +79,10 @@ class Tally:
     articles: ArticleTally = field(default_factory=lambda: ArticleTally())
     silent_sources: int = 0
     """Sources that bring nothing any more; known only when the crawl has ended."""
+    disagreeing_sources: int = 0
+    """Sources that list nothing of what others of their site bring; known as late."""
+    missed_links: int = 0
+    """What these have missed, by estimate."""
 
     @property
     def useful_share(self) -> float | None:
@@ -86,6 +92,13 @@ class Tally:
         if not self.articles.found or not self.responses:
             return None
         return min(1.0, (self.articles.new + self.articles.versions) / self.responses)
+
+    @property
+    def revisits(self) -> int:
+        """Visits to pages that were known and are still there. Those that found nothing changed are
+        wasted.
+        """
+        return self.changed + self.unchanged
 
     @property
     def pages_read(self) -> int:
@@ -119,6 +132,9 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
         stats.get(f"pages/{name}", 0)
         for name in ("same_bytes", "same_text", "not_modified", "noise")
     )
+    change_ratio = None
+    if stats.get("revisit/weight"):
+        change_ratio = stats.get("revisit/weight_changed", 0) / stats["revisit/weight"]
     number = {area: sum(found.values()) for area, found in reasons.items()}
     return Tally(
         stats.get("pages/first", 0),
@@ -135,6 +151,7 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
         reasons=reasons,
         limited={words: stats[name] for name, words in LIMITS.items() if stats.get(name)},
         noise=stats.get("pages/noise", 0),
+        change_ratio=change_ratio,
         set_aside=stats.get("pages/wall", 0) + stats.get("pages/soft_gone", 0),
         copies={
             kind.value: stats[f"duplicates/{kind.value}"]
@@ -143,6 +160,8 @@ def count_outcomes(stats: Mapping[str, Any]) -> Tally:
         },
         articles=count_articles(stats),
         silent_sources=stats.get("sources/silent", 0),
+        disagreeing_sources=stats.get("sources/disagreeing", 0),
+        missed_links=stats.get("sources/missed", 0),
     )
 
 
@@ -158,7 +177,10 @@ class HostSnapshot:
     resting: Mapping[str, int] = field(default_factory=dict)
     wait_reason: str = ""
     freshness: float | None = None
+    age_s: float | None = None
     """How fresh the copies of the crawl are by estimate."""
+    articles_of_day: int | None = None
+    """How many articles the crawl has found in the last 24 hours."""
 
 
 def host_snapshot(worker: CrawlWorker) -> HostSnapshot:
@@ -188,6 +210,8 @@ def host_snapshot(worker: CrawlWorker) -> HostSnapshot:
         resting=Counter(clock.reason for clock in resting),
         wait_reason=wait_reason,
         freshness=worker.freshness,
+        age_s=worker.age_s,
+        articles_of_day=worker.articles_of_day,
     )
 
 

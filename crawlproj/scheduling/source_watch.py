@@ -20,8 +20,10 @@ from crawlproj.revisit.silence import (
     FORMER,
     HISTORY,
     SourceFacts,
+    count_lacking,
     describe_problem,
     describe_silence,
+    estimate_missed,
     find_disagreements,
     is_replaced,
     judge_silence,
@@ -64,6 +66,7 @@ class WatchedSource(NamedTuple):
     newest: datetime | None
     silent_since: datetime | None
     problem: str
+    missed: int
     state: str
     status: int
     why: str
@@ -95,11 +98,28 @@ class WatchedSource(NamedTuple):
 
 
 class SourceVerdict(NamedTuple):
-    """What is to be noted of a source: before and after."""
+    """What is to be noted of a source: before and after. `missed`: about so many links, since it is
+    silent, or because others of its site have brought them and it has not.
+    """
 
     row: WatchedSource
     silent_since: datetime | None
     problem: str
+    missed: int
+
+
+class LastLook(NamedTuple):
+    """How many sources have fallen silent since the look before; how many are silent, and how many
+    list nothing of what others of their site bring; how many links these have missed, by estimate;
+    and one of each.
+    """
+
+    fallen: int = 0
+    silent: int = 0
+    disagreeing: int = 0
+    missed: int = 0
+    a_silent: str = ""
+    a_disagreeing: str = ""
 
 
 class SourceWatch:
@@ -129,12 +149,10 @@ class SourceWatch:
             return 0
         return self._look_at_some()
 
-    def look_at_all(self) -> tuple[int, int, list[str]]:
-        """Look once more, when the crawl ends: how many have fallen silent now, how many are
-        silent, and some of these.
-        """
+    def look_at_all(self) -> LastLook:
+        """Look once more, when the crawl ends."""
         if not self._k:
-            return 0, 0, []
+            return LastLook()
         until = self._clock() + CLOSING_S
         self._site = ""
         fallen = self._look_at_some()
@@ -142,9 +160,7 @@ class SourceWatch:
             fallen += self._look_at_some()
         db = self._frontier.db
         crawl = self._frontier.crawl_id
-        silent: int = db.fetch_value("count_silent", crawl=crawl)
-        examples = db.fetch_rows("silent_sources", crawl=crawl, count=3)
-        return fallen, silent, [url for (url,) in examples]
+        return LastLook(fallen, *count_missing(db, crawl))
 
     def _look_at_some(self) -> int:
         """Look at the next sites; `_site` is empty when the round is over."""
@@ -169,6 +185,9 @@ class SourceWatch:
         sites: dict[str, list[SourceFacts]] = {}
         for source in facts:
             sites.setdefault(source.site, []).append(source)
+        lacking: dict[str, int] = {}
+        for members in sites.values():
+            lacking |= count_lacking(members, self._k)
         notes = []
         for row, source in zip(rows, facts, strict=True):
             problem = problems.get(source.url, "")
@@ -182,8 +201,11 @@ class SourceWatch:
             elif not problem and row.silent_since is None:
                 # What its last visit has found, or what was said then: the next one says anew.
                 problem = row.problem
-            if (since, problem) != (row.silent_since, row.problem):
-                notes.append(SourceVerdict(row, since, problem))
+            missed = lacking.get(source.url, 0)
+            if since is not None:
+                missed = estimate_missed(source)
+            if (since, problem, missed) != (row.silent_since, row.problem, row.missed):
+                notes.append(SourceVerdict(row, since, problem, missed))
         return notes
 
     def _is_silent(
@@ -205,10 +227,11 @@ class SourceWatch:
             before=array_literal([note.row.silent_since for note in notes]),
             silent_since=array_literal([note.silent_since for note in notes]),
             problem=array_literal([note.problem for note in notes]),
+            missed=array_literal([note.missed for note in notes]),
         )
         ids = {id_ for (id_,) in stored}
         fallen = 0
-        for row, since, problem in notes:
+        for row, since, problem, _ in notes:
             if row.id not in ids:
                 continue
             if since is not None and row.silent_since is None:
@@ -227,6 +250,14 @@ class SourceWatch:
             return
         self._said.add(said)
         log.info("Source: the %s %s: %s", row.kind, row.url, problem)
+
+
+def count_missing(db: Queries, crawl: int) -> tuple[int, int, int, str, str]:
+    """The fields of a `LastLook` but for the first."""
+    row = db.fetch_row("count_missing", crawl=crawl)
+    assert row is not None
+    silent, disagreeing, missed, a_silent, a_disagreeing = row
+    return silent, disagreeing, missed, a_silent or "", a_disagreeing or ""
 
 
 def is_over(row: WatchedSource) -> bool:

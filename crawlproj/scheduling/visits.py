@@ -108,6 +108,11 @@ class VisitEnds:
 
     def _count_outcome(self, outcome: Outcome, page: Page, ticket: Ticket) -> None:
         if outcome.state is State.WAITING:
+            if ticket.block_digest is not None and not outcome.set_aside:
+                weight = round(1000 * self._rules.weight_of(page, ticket))
+                self._count("revisit/weight", weight)
+                if page.changed:
+                    self._count("revisit/weight_changed", weight)
             unread = page.document is not None and not page.document.charset
             if page.content_type.startswith("text/") and (page.kind == "binary" or unread):
                 self._count("pages/binary", 1)

@@ -578,6 +578,12 @@ def test_the_demo_web_goes_on_at_the_second_run_and_its_changes_are_seen(tmp_pat
     assert json.loads((tmp_path / "demo.json").read_text()) == kept
     assert second.stats["pages/not_modified"] > 50
     assert second.stats["pages/changed"] > 0
+    truth = re.search(r"In truth ([\d.]+) % of (\d+) copies\nare up to date", second.stdout)
+    estimate = re.search(r"Fresh +([\d.]+) % of the copies are up to date", second.stdout)
+    assert truth and estimate and int(truth[2]) > 100
+    assert abs(float(truth[1]) - float(estimate[1])) < 30
+    assert re.search(r"Revisits +\d+  \d+ found a change, \d+ wasted", second.stdout)
+    assert re.search(r"Sources +\d+  where new pages are found: .* front pages", second.stdout)
     with closing(socket.socket()) as free:
         assert free.connect_ex(("127.0.0.1", kept["port"])) != 0, (
             "the demo web ended with the command"

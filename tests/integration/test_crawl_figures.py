@@ -14,10 +14,11 @@ from tests.integration.test_articles import PAGES, crawl
 from tests.support.crawling import Result, run_command
 from tests.support.news_web import news_article, serve_news
 
-ESTIMATES = {"freshness", "age_s"}
-FIGURES = [name for name in COLUMNS[1:] if name not in ESTIMATES]
+DERIVED = {"freshness", "age_s", "weight", "weight_changed", "delays"}
+FIGURES = [name for name in COLUMNS[1:] if name not in DERIVED]
 HEAD = ["from", "fetched", "failed", "new", "changed", "unchanged", "copies", "articles"]
-HEAD += ["versions", "useful", "bytes", "fresh"]
+HEAD += ["versions", "bytes"]
+GOOD_HEAD = "from useful half within 95 % within fresh age change ratio wasted"
 
 
 def status(database_url: str, folder: Path, *words: str) -> Result:
@@ -33,8 +34,9 @@ def test_status_and_history_tell_what_two_runs_did(database_url: str, tmp_path: 
         first, _ = crawl(web, database_url, tmp_path)
         asked_first = web.asked.total()
         web.pages["/world/3.html"] = news_article(3).replace("village", "township")
-        second, _ = crawl(web, database_url, tmp_path)
+        second, _ = crawl(web, database_url, tmp_path, REVISIT_WEIGHTS='{"article": 3}')
         asked = web.asked.total()
+        seen_again = web.paths[asked_first:]
     done = read_figures(first.stats) + read_figures(second.stats)
     assert (done["articles"], done["article_versions"], done["useful"]) == (5, 1, 6)
     assert done["fetches"] == asked
@@ -45,7 +47,19 @@ def test_status_and_history_tell_what_two_runs_did(database_url: str, tmp_path: 
         r"Articles +1  1 new version; \d+% of all responses brought one", second.stdout
     )
 
+    # An article counts three times, also when it has not changed and so is not read again.
+    weight, changed = (second.stats[f"revisit/{name}"] for name in ("weight", "weight_changed"))
+    assert changed == 1000 * second.stats["pages/changed"] + 2000
+    revisits = second.stats["pages/changed"] + read_figures(second.stats)["unchanged"]
+    database = Database(database_url)
+    rows = database.run_script("""
+        select u.canonical from crawlproj.url u join crawlproj.page p on p.url = u.id
+        where p.kind = 'article'""")
+    articles = {url.removeprefix(web.base) for (url,) in rows}
+    assert weight == 1000 * revisits + 2000 * sum(path in articles for path in seen_again)
     told = status(database_url, tmp_path, "--history", "--json").json["crawls"]["site"]
+    assert told["wasted"] == done["unchanged"]
+    assert told["change_ratio"] == round(done["weight_changed"] / done["weight"], 4)
     assert (told["articles"], told["articles_per_day"], told["useful_per_day"]) == (5, 5, 6)
     assert told["useful_share"] == round(6 / asked, 4)
     assert told["articles_waiting"] == 0
@@ -56,7 +70,6 @@ def test_status_and_history_tell_what_two_runs_did(database_url: str, tmp_path: 
     assert any(row["freshness"] for row in found["rows"])
     assert found["rows"] == sorted(found["rows"], key=lambda row: row["at"], reverse=True)
 
-    database = Database(database_url)
     now = database.fetch_value("now")
     for age, unit in (("3 hours", "hour"), ("5 days", "day"), ("300 days", "day")):
         database.run_script(f"""
@@ -67,7 +80,10 @@ def test_status_and_history_tell_what_two_runs_did(database_url: str, tmp_path: 
         assert sums(older["rows"]) == sums(found["rows"])
         lines = history_as_text("site", older, now)
         assert (lines[1], lines[2].split()) == (f"site by {unit}:", HEAD)
-        assert len(lines[3:]) >= len(older["rows"])
+        second = lines.index(f"site by {unit}, how good it was:")
+        assert " ".join(lines[second + 1].split()) == GOOD_HEAD
+        assert second - 4 == len(lines[second + 2 :]) == len(older["rows"])
+        assert max(map(len, lines)) <= 100
     # What is older than a day does not count any more.
     database.run_script("update crawlproj.crawl_stat set at = at - interval '1 day'")
     database.run_script(

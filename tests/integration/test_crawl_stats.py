@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 
 import pytest
 
+from crawlproj.articles.delays import count_delay
 from crawlproj.database.connection import Database
 from crawlproj.errors import DatabaseError
 from crawlproj.frontier.base import CrawlSpec
 from crawlproj.frontier.postgres import PostgresFrontier
+from crawlproj.reports.facts import status_facts
+from crawlproj.reports.history import crawl_history
 from crawlproj.scheduling.crawl_stats import FIGURES, ROLLS, CrawlStats
+from tests.support.sources import Sources
 
 COLUMNS = (*FIGURES, "failed")
 FILL = f"""
@@ -175,3 +181,53 @@ def test_worker_that_dies_while_it_rolls_leaves_all_as_it_was(
     CrawlStats(frontier).write()
     assert totals(database) == before
     assert_rolled(database)
+
+
+def test_delays_of_minutes_become_those_of_their_day(
+    database: Database, frontier: PostgresFrontier
+) -> None:
+    """A busy minute and a quiet one weigh as many articles as they have; and two workers that count
+    the same minute count it once.
+    """
+    world = Sources(database, "crawl")
+    database.run_script(
+        "delete from crawl_stat; update crawl set created = now() - interval '1 year'"
+    )
+    waited = [10.0] * 30 + [4000.0] * 9 + [90_000.0]
+    for number, delay_s in enumerate(waited):
+        date = (world.now - timedelta(seconds=delay_s)).isoformat()
+        world.add_article(f"https://a.test/{number}", 0, date)
+    for _ in range(2):
+        stats = CrawlStats(frontier)
+        stats.add({"fetches": 40, "articles": 40})
+        stats.write()
+    ((at, delays),) = database.run_script("select at, delays from crawl_stat where delays <> '{}'")
+    assert at == world.now.replace(second=0, microsecond=0) and sum(delays.values()) == 40
+
+    # The 30 quick ones came in one minute, the others in nine of the same day; then all are rolled.
+    quick = count_delay(10.0)
+    slow = {name: number for name, number in delays.items() if name != quick}
+    database.run_script(f"""
+        delete from crawl_stat;
+        insert into crawl_stat (crawl, span_s, at, delays)
+        select {frontier.crawl_id}, 60, date_trunc('day', now()) - interval '70 days' + make_interval(mins => n), case n
+            when 0 then '{json.dumps({quick: 30})}' when 90 then '{json.dumps(slow)}' else '{{}}' end::jsonb
+        from generate_series(0, 100) n""")
+    CrawlStats(frontier).write()
+    assert spans(database).keys() == {DAY_S}
+    (row,) = crawl_history(database, "crawl", world.now)["rows"]
+    assert row["delay_p50_s"] == pytest.approx(10, rel=0.05)
+    assert row["delay_p95_s"] == pytest.approx(4000, rel=0.05)
+
+
+def test_change_ratio_of_history_is_by_weight(
+    database: Database, frontier: PostgresFrontier
+) -> None:
+    database.run_script("delete from crawl_stat")
+    stats = CrawlStats(frontier)
+    stats.add({"changed": 1, "unchanged": 3, "weight": 6000, "weight_changed": 3000})
+    stats.write()
+    (row,) = crawl_history(database, "crawl", frontier.now())["rows"]
+    assert (row["wasted"], row["wasted_share"], row["change_ratio"]) == (3, 0.75, 0.5)
+    figures = status_facts(database, frontier.now())["crawl"]
+    assert (figures["wasted"], figures["revisits"], figures["change_ratio"]) == (3, 4, 0.5)

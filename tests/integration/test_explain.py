@@ -51,8 +51,8 @@ RARE = {
     "admit_hosts",
     "free_articles",
     "article_takers",
-    "count_silent",
-    "silent_sources",
+    "count_missing",
+    "source_kinds",
     "sites_known",
     "dated_articles",
 }
@@ -60,7 +60,8 @@ RARE = {
 again; or with another scope or revisit interval. Clocks are mended once at each start, 0.2 s for a
 million hosts. Names that do not resolve: by a worker that has fetched nothing and has nothing to
 send. Clients: by one that ends. What was taken from the queue of articles: by a worker that starts
-or ends. How many sources are silent, and how soon articles were fetched: by one that ends.
+or ends. Which sources there are, and which are silent: by one that ends. How soon articles were
+fetched: by one that ends, of its run; and once a minute, of the last three.
 """
 FEW = {"host_names", "discard"}
 """A few rows by primary key, when shorter depths reach other hosts; and no rows at all."""

@@ -5,17 +5,20 @@ spiders.
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from crawlproj.database.connection import Database
+from crawlproj.database.migrations import list_migrations
 from crawlproj.frontier.base import Found
 from tests.support.crawling import Result, run_command, run_crawl
 from tests.support.webs import rows
@@ -166,6 +169,40 @@ def test_a_second_run_of_a_site_finds_a_new_article(
         ["explain", "--json", f"{base}/m"], tmp_path, {"DATABASE_URL": database_url}
     ).json
     assert (facts["found"], facts["parent"]) == ("link", f"{base}/")
+
+
+def test_the_first_summary_after_an_upgrade_says_what_is_different(
+    any_server: str,
+    paper: tuple[type[Paper], str],
+    new_database: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    """Before, the policy was adaptive, and pages were visited again after ten minutes."""
+    _, base = paper
+    url = new_database("template0")
+    with closing(Database(url)) as old:
+        for step in list_migrations()[:4]:
+            with old.transaction() as tx:
+                tx.run_script(step.sql)
+                tx.run("migration_mark", number=step.number, name=step.name)
+        scope = {"include": "", "exclude": "", "domains": [], "hosts": "", "everything": False}
+        scope["seed_hosts"] = [base.removeprefix("http://").partition(":")[0]]
+        year_s = 365 * 86400.0
+        intervals = {"pages": [432000.0, 600.0, year_s], "sources": [900.0, 600.0, year_s]}
+        rules = {"scope": scope, "suffixes": [], "intervals": {**intervals, "policy": "adaptive"}}
+        old.run_script(f"""
+            insert into crawlproj.crawl (name, ordering, max_depth, rules)
+            values ('site', 'best', 50, '{json.dumps(rules)}')""")
+    words = ["site", "-a", f"seeds={base}/"]
+    first, second = (run_crawl(words, {"DATABASE_URL": url}, tmp_path) for _ in range(2))
+    assert (first.code, second.code) == (0, 0), first.stderr + second.stderr
+    _, _, summary = " ".join(first.stdout.split()).partition("Crawl site ended")
+    assert "Note Revisits follow the policy optimal now, before it was adaptive" in summary
+    assert (
+        "REVISIT_MIN: a page is visited again after 12 h at the earliest now, before it was 10 min"
+        in (summary)
+    )
+    assert "Note" not in second.stdout
 
 
 def stored_urls(database_url: str) -> list[Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from crawlproj.database.connection import Database
 from tests.integration.test_articles import SETTINGS
-from tests.support.crawling import Result, run_crawl
+from tests.support.crawling import Result, run_command, run_crawl
 from tests.support.news_web import NewsWeb, listing, news_article, serve_news
 from tests.support.sources import Sources
 
@@ -63,3 +65,39 @@ def test_feed_that_stops_is_said_in_log_and_summary_and_exit_code_3(
         off = crawl(web, database_url, tmp_path, SOURCE_SILENCE=0)
         assert off.code == 0, off.stderr
         database.close()
+
+
+def test_feed_that_lists_nothing_of_what_the_front_page_brings_ends_with_3(
+    database_url: str, tmp_path: Path
+) -> None:
+    """It was never seen to bring anything, so by itself it is not silent."""
+    pages = {
+        "/": listing({"/world/1.html": "Gardeners of village 1 rebuilt their old bridge"}),
+        "/feed": FEED.format(ITEM.format(1)),
+        "/world/1.html": news_article(1),
+    }
+    with serve_news(pages) as web:
+        first = crawl(web, database_url, tmp_path)
+        assert first.code == 0, first.stderr + first.log
+        with closing(Database(database_url)) as database:
+            world = Sources(database)
+            feed = f"{web.base}/feed"
+            known = {"first": 10 * DAY, "last": 60}
+            world.add(feed, **known, last_new=10 * DAY, entries=1)
+            front = {"last_new": 3600, "gap_s": 3600, "new_links": 20 + 240}
+            world.add(f"{web.base}/", "front page", **known, **front)
+            world.database.run_script("update crawlproj.url set lane = 2, rank = 0 where source")
+            web.pages["/world/2.html"] = news_article(2)
+            links = {f"/world/{n}.html": f"Bridge {n} was rebuilt" for n in (1, 2)}
+            web.pages["/"] = listing(links)
+            second = crawl(web, database_url, tmp_path)
+        assert second.code == 3, second.stdout + second.stderr + second.log
+        assert "1 source lists nothing of what others of the same site bring" in second.stderr
+        assert second.stats["sources/disagreeing"] == 1 and "sources/silent" not in second.stats
+        words = " ".join(second.stdout.split())
+        assert f"Lacking 1 source lists nothing of what others of its site bring: {feed}" in words
+        found = re.search(r"about (\d+) links missed by estimate", words)
+        assert found and 200 < int(found[1]) < 300
+        assert "which sources miss pages" in words
+        status = run_command(["status"], tmp_path, {"DATABASE_URL": database_url})
+        assert f"others of the site bring: about {found[1]} links missed" in status.stdout

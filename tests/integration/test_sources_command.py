@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from crawlproj.articles.delays import read_delays
+from crawlproj.articles.delays import read_articles, read_delays, read_site_delays
 from crawlproj.database.connection import Database
 from crawlproj.scheduling import source_watch
-from crawlproj.scheduling.source_watch import SourceWatch
+from crawlproj.scheduling.source_watch import LastLook, SourceWatch
 from tests.support.crawling import Result, run_command
 from tests.support.sources import Sources
 
@@ -60,7 +60,7 @@ def test_watch_notes_what_is_silent_or_odd_and_says_it_once(
     mine = watch(sources)
     other = watch(sources)
     caplog.set_level(logging.INFO)
-    assert mine.look_at_all() == (1, 1, [STOPPED])
+    assert mine.look_at_all() == LastLook(1, 1, 0, 24, STOPPED)
     found = sources.stored()
     assert found[FEED] == found[FRONT] == (False, "")
     assert found[STOPPED][0] and "nothing new for 23 h" in found[STOPPED][1]
@@ -74,15 +74,15 @@ def test_watch_notes_what_is_silent_or_odd_and_says_it_once(
         "update crawlproj.source set problem = '' where silent_since is null"
     )
     before = len(caplog.messages)
-    assert mine.look_at_all() == (0, 1, [STOPPED])
+    assert mine.look_at_all() == LastLook(0, 1, 0, 24, STOPPED)
     assert len(caplog.messages) == before
-    assert other.look_at_all() == (0, 1, [STOPPED])
+    assert other.look_at_all() == LastLook(0, 1, 0, 24, STOPPED)
     assert sources.stored() == found
     # It goes on.
     sources.database.run_script(f"""
         update crawlproj.source set last_new = now(), last_visit = now() where url in (
             select id from crawlproj.url where canonical = '{STOPPED}')""")
-    assert mine.look_at_all() == (0, 0, [])
+    assert mine.look_at_all() == LastLook()
     assert sources.stored()[STOPPED] == (False, "")
     assert f"Brings something again: the feed {STOPPED}" in caplog.messages
 
@@ -94,7 +94,7 @@ def test_watch_looks_when_it_is_time_and_never_if_it_is_off(sources: Sources) ->
     assert on.take_turn() == 0
     now[0] = 1e6
     assert off.take_turn() == 0
-    assert off.look_at_all() == (0, 0, [])
+    assert off.look_at_all() == LastLook()
     assert not any(silent for silent, _ in sources.stored().values())
     assert on.take_turn() == 1
     assert on.take_turn() == 0
@@ -144,7 +144,38 @@ def test_command_shows_problems_first_and_what_each_source_brings(
     assert (figures["sources"], figures["silent_sources"]) == (5, 1)
     assert figures["delay_p50_s"] is None
     status = run_command(["status"], tmp_path, {"DATABASE_URL": database_url})
-    assert "1 of 5 sources silent" in status.stdout
+    assert "1 of 5 sources silent: about 24 links missed (scrapy sources)" in status.stdout
+
+
+def test_sources_that_disagree_are_counted_with_what_they_lack(
+    sources: Sources, database_url: str, tmp_path: Path
+) -> None:
+    """The feed answers, but lists nothing of what the front page has brought for nine days. That the
+    front page of another site lists nothing is no news: it never has.
+    """
+    world = sources
+    broken = "https://e.test/feed"
+    world.add(broken, first=10 * DAY, last=600, last_new=9 * DAY)
+    world.add("https://e.test/", "front page", **{**FRESH, "new_links": 20 + 10 * 24})
+    world.add("https://f.test/", "front page", first=10 * DAY, last=600)
+    world.add("https://f.test/feed", **FRESH)
+    assert watch(world).look_at_all() == LastLook(1, 1, 1, 24 + 216, STOPPED, broken)
+    assert "about 216 links more" in world.stored()[broken][1]
+    settings = {"DATABASE_URL": database_url}
+    figures = run_command(["status", "--json"], tmp_path, settings).json["crawls"]["site"]
+    told = figures["silent_sources"], figures["disagreeing_sources"], figures["missed_links"]
+    assert told == (1, 1, 240)
+    assert (
+        "1 of 9 sources silent, 1 source lists nothing of what others of the site bring: "
+        "about 240 links missed (scrapy sources)"
+    ) in run_command(["status"], tmp_path, settings).stdout
+    rows = ask(database_url, tmp_path, "e.test", "--json").json["sources"]
+    assert {row["url"]: row["missed"] for row in rows} == {broken: 216, "https://e.test/": 0}
+    # It lists them again.
+    world.database.run_script(f"""
+        update crawlproj.source set last_new = now(), last_visit = now() where url in (
+            select id from crawlproj.url where canonical = '{broken}')""")
+    assert watch(world).look_at_all() == LastLook(0, 1, 0, 24, STOPPED)
 
 
 def test_opml_has_all_feeds_and_is_well_formed(
@@ -212,3 +243,56 @@ def test_delays_count_articles_that_were_published_since_their_site_is_known(
     ]
     status = run_command(["status", "--json"], tmp_path, {"DATABASE_URL": database_url})
     assert round(status.json["crawls"]["site"]["delay_p50_s"]) == 60
+
+
+def test_articles_are_all_counted_and_delays_of_some_drawn_by_lot(
+    sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = sources
+    for number in range(60):
+        host = "www.a.test" if number % 3 else "b.test"
+        world.add_article(f"https://{host}/{number}", HOUR, world.ago(HOUR + 40).isoformat())
+    monkeypatch.setattr("crawlproj.articles.delays.MOST", 20)
+    since = world.ago(2 * HOUR)
+    found = read_articles(world.database, world.frontier.crawl_id, since)
+    assert {site: articles.number for site, articles in found.items()} == {
+        "a.test": 40,
+        "b.test": 20,
+    }
+    timed = sum(len(articles.delays_s) for articles in found.values())
+    assert 0 < timed < 50
+    delays, by_site = read_site_delays(world.database, world.frontier.crawl_id, since)
+    assert delays is not None and (delays.number, round(delays.p50_s)) == (timed, 40)
+    assert {site for site, _ in by_site} <= {"a.test", "b.test"}
+
+
+def test_view_of_sites_has_what_belongs_to_each_host(sources: Sources) -> None:
+    """A feed that another host serves belongs to the site that names it; that of a sister host
+    does not belong to this one.
+    """
+    world = sources
+    world.add_url("https://www.a.test/news/1")
+    elsewhere = world.add("https://feeds.test/a.xml", first=8 * DAY, last=3 * HOUR)
+    read = world.add_url("https://feeds.test/about")
+    world.database.run_script(f"""
+        update crawlproj.source set site = 'a.test' where url = {elsewhere};
+        update crawlproj.url set last_visit = '{world.ago(HOUR)}' where id = {read};
+        insert into crawlproj.page_version (url, at, status, body_digest, block_digest, length)
+        values ({read}, '{world.ago(9 * DAY)}', 200, '', '', 1);
+        insert into crawlproj.origin (origin, host, status, body, fetched, expires)
+        values ('https://a.test', 'a.test', 404, '', now(), now())""")
+    rows = world.database.run_script("""
+        select name, crawl, robots_status, sitemaps, feeds, pages, first_visit, last_visit
+        from crawlproj.site""")
+    sites = {name: row for name, *row in rows}
+    # FEED and the one elsewhere; the latter only, since FEED is on a host of its own site.
+    assert sites["a.test"][:5] == ["site", 404, 0, 2, {"waiting": 2}]
+    assert sites["www.a.test"][:5] == ["site", None, 0, 1, {"new": 1}]
+    assert sites["d.test"][2:5] == [1, 0, {"waiting": 1, "gone": 10}]
+    assert sites["feeds.test"][3:] == [
+        0,
+        {"waiting": 1, "new": 1},
+        world.ago(9 * DAY),
+        world.ago(HOUR),
+    ]
+    assert sites["www.a.test"][5:] == [None, None]

@@ -410,7 +410,8 @@ alter table article_queue alter body set storage external;
 -- Where new pages are found: feeds, sitemaps, front pages, and hubs, which are pages learned by what they bring. `site`: the registered domain
 -- of the site that it belongs to, which may be another one than its own. `entries`: how many it had last; `new_links`: how many it has
 -- brought; `last_new`: when it did last; `gap_s`: the usual time between two visits that brought something; `newest`: the latest date in it;
--- `silent_since`: it brings nothing for longer than usual; `problem`: what is odd about it.
+-- `silent_since`: it brings nothing for longer than usual; `problem`: what is odd about it; `missed`: about so many links it would have
+-- brought since then, or if it is not silent, lacks that others of its site have brought.
 create table source (
     url bigint primary key references url on delete cascade,
     crawl int not null references crawl on delete cascade,
@@ -426,7 +427,8 @@ create table source (
     gap_s float8,
     newest timestamptz,
     silent_since timestamptz,
-    problem text not null default ''
+    problem text not null default '',
+    missed int not null default 0
 );
 create index source_crawl on source (crawl, site);
 
@@ -459,8 +461,19 @@ create table article_address (
 );
 create index article_address_article on article_address (article);
 
+-- Adds up two counts by name.
+create function add_counts(one jsonb, other jsonb) returns jsonb language sql immutable as $$
+    select case when other = '{}' then one when one = '{}' then other else (
+        select jsonb_object_agg(key, number) from (
+            select key, sum(value::bigint) as number from (select * from jsonb_each_text(one) union all select * from jsonb_each_text(other)) e
+            group by key) n) end
+$$;
+create aggregate sum_counts(jsonb) (sfunc = add_counts, stype = jsonb, initcond = '{}');
+
 -- What a crawl did in a minute, an hour or a day (`span_s`) that began then. `freshness`: the share of pages
--- whose copy is up to date, and `age_s`: how long the others have been out of date, in the mean of all pages; both estimated.
+-- whose copy is up to date, and `age_s`: how long the others have been out of date, in the mean of all pages; both estimated. `weight`: what
+-- the visits to known pages were worth together, in thousandths, and `weight_changed`: those of them that found a change. `delays`: of the
+-- articles that were found then, how many were fetched how soon after their publication, see articles/delays.py.
 create table crawl_stat (
     crawl int not null references crawl on delete cascade,
     span_s int not null,
@@ -475,6 +488,9 @@ create table crawl_stat (
     article_versions bigint not null default 0,
     useful bigint not null default 0,
     bytes bigint not null default 0,
+    weight bigint not null default 0,
+    weight_changed bigint not null default 0,
+    delays jsonb not null default '{}',
     freshness real,
     age_s real,
     primary key (crawl, span_s, at)
@@ -511,15 +527,22 @@ begin
     end if;
 end $$;
 
--- All that is known of a host in a crawl, for people.
+-- All that is known of a host in a crawl, for people: also feeds and sitemaps of its site that are elsewhere; `first_visit` as far as
+-- versions are kept.
 create view site as
 select h.id as host, h.name, c.name as crawl, c.id as crawl_id,
     (select o.status from origin o where o.host = h.name order by o.fetched desc limit 1) as robots_status,
     (select max(o.fetched) from origin o where o.host = h.name) as robots_fetched,
-    (select count(*) from source s join url u on u.id = s.url where s.crawl = c.id and u.host = h.id and s.kind like '%sitemap%') as sitemaps,
-    (select count(*) from source s join url u on u.id = s.url where s.crawl = c.id and u.host = h.id and s.kind = 'feed') as feeds,
+    n.sitemaps, n.feeds,
     (select jsonb_object_agg(state, number) from (
         select u.state, count(*) as number from url u where u.host = h.id and u.crawl = c.id group by u.state) n) as pages,
-    (select min(u.first_seen) from url u where u.host = h.id and u.crawl = c.id) as first_seen,
+    (select least(min(v.at), min(s.first_visit), min(u.last_visit)) from url u left join page_version v on v.url = u.id
+        left join source s on s.url = u.id where u.host = h.id and u.crawl = c.id) as first_visit,
     (select max(u.last_visit) from url u where u.host = h.id and u.crawl = c.id) as last_visit
-from crawl_host ch join host h on h.id = ch.host join crawl c on c.id = ch.crawl;
+from crawl_host ch join host h on h.id = ch.host join crawl c on c.id = ch.crawl
+    cross join lateral (
+        select count(*) filter (where s.kind like '%sitemap%') as sitemaps, count(*) filter (where s.kind = 'feed') as feeds
+        from source s join url u on u.id = s.url join host o on o.id = u.host
+        where s.crawl = c.id and s.site in (
+                select substr('.' || h.name, k + 1) from generate_series(1, length(h.name)) k where substr('.' || h.name, k, 1) = '.')
+            and (o.id = h.id or right('.' || o.name, length(s.site) + 1) <> '.' || s.site)) n;

@@ -89,6 +89,10 @@ class UrlRow:
         return self.noted_kind if self.source else ""
 
     @property
+    def page_kind(self) -> str:
+        return self.content.kind if self.content is not None else ""
+
+    @property
     def page_state(self) -> bytes | None:
         return self.state_bytes if self.content is not None else None
 

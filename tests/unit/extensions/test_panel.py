@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from crawlproj.articles.delays import Delays
 from crawlproj.cli.next_commands import appending_words, option_words, repeated_command
 from crawlproj.cli.screen import Screen
 from crawlproj.cli.summary import CrawlSummary, format_summary
@@ -67,6 +68,42 @@ def test_panel_and_summary_say_how_much_of_what_was_fetched_was_useful() -> None
         stats=stats
     )
     assert "rticle" not in text_of()
+
+
+def test_panel_and_summary_say_how_fresh_the_copies_are_and_what_revisits_were_worth() -> None:
+    stats = {**STATS, "pages/noise": 2, "revisit/weight": 8000, "revisit/weight_changed": 4000}
+    at = HostSnapshot(freshness=0.931, age_s=7200, articles_of_day=1234)
+    lines = panel_lines("t", count_outcomes(stats), at, 1.0, 10.0, False, 120)
+    assert (
+        "  copies  93.1 % up to date by estimate, mean age 2 h; 6 of 8 revisits wasted, change "
+        "ratio 50 %; 1,234 articles in 24 h"
+    ) in lines
+    first_run = panel_lines("t", count_outcomes({}), HostSnapshot(), 1.0, 10.0, False, 120)
+    assert not any("copies" in line for line in first_run)
+    text = " ".join(text_of(stats=stats, freshness=0.931, age_s=7200).split())
+    assert (
+        "93.1 % of the copies are up to date by estimate, their mean age is 2 h (age: how" in text
+    )
+    assert "Revisits 8 2 found a change, 6 wasted (75 %), 2 of them met only clocks" in text
+    assert "change ratio by weight 50 %" in text
+
+
+def test_the_summary_names_the_slowest_sites_and_what_sources_miss() -> None:
+    stats = {**STATS, "articles/new": 9, "sources/silent": 2, "sources/missed": 70}
+    sites = [(f"{n}.test", Delays(9, n * 60.0, n * 60.0)) for n in range(9, 0, -1)]
+    more = {
+        "delays": Delays(81, 300, 540),
+        "slow_sites": sites,
+        "articles_of_day": 1500,
+        "source_kinds": {"feed": 3, "sitemap index": 2},
+        "examples": {"sources/silent": "http://a.test/feed"},
+    }
+    text = " ".join(text_of(stats=stats, **more).split())
+    assert "the slowest sites: 9.test 9 min, 8.test 8 min, 7.test 7 min Revisits" in text
+    assert "1,500 new in the last 24 hours" in text
+    assert "Sources 5 where new pages are found: 3 feeds, 2 sitemap indexes" in text
+    assert "Silent 2 sources bring nothing any more, such as http://a.test/feed" in text
+    assert "about 70 links missed by estimate" in text
 
 
 def test_the_panel_fits_the_terminal_and_says_why_it_waits() -> None:

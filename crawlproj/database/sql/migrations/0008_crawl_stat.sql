@@ -15,5 +15,17 @@ create table crawl_stat (
     article_versions bigint not null default 0,
     useful bigint not null default 0,
     bytes bigint not null default 0,
+    weight bigint not null default 0,
+    weight_changed bigint not null default 0,
+    delays jsonb not null default '{}',
     primary key (crawl, span_s, at)
 );
+
+-- Adds up two counts by name.
+create function add_counts(one jsonb, other jsonb) returns jsonb language sql immutable as $$
+    select case when other = '{}' then one when one = '{}' then other else (
+        select jsonb_object_agg(key, number) from (
+            select key, sum(value::bigint) as number from (select * from jsonb_each_text(one) union all select * from jsonb_each_text(other)) e
+            group by key) n) end
+$$;
+create aggregate sum_counts(jsonb) (sfunc = add_counts, stype = jsonb, initcond = '{}');

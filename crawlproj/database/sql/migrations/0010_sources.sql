@@ -18,7 +18,8 @@ create table source (
     gap_s float8,
     newest timestamptz,
     silent_since timestamptz,
-    problem text not null default ''
+    problem text not null default '',
+    missed int not null default 0
 );
 create index source_crawl on source (crawl, site);
 
@@ -26,10 +27,16 @@ create view site as
 select h.id as host, h.name, c.name as crawl, c.id as crawl_id,
     (select o.status from origin o where o.host = h.name order by o.fetched desc limit 1) as robots_status,
     (select max(o.fetched) from origin o where o.host = h.name) as robots_fetched,
-    (select count(*) from source s join url u on u.id = s.url where s.crawl = c.id and u.host = h.id and s.kind like '%sitemap%') as sitemaps,
-    (select count(*) from source s join url u on u.id = s.url where s.crawl = c.id and u.host = h.id and s.kind = 'feed') as feeds,
+    n.sitemaps, n.feeds,
     (select jsonb_object_agg(state, number) from (
         select u.state, count(*) as number from url u where u.host = h.id and u.crawl = c.id group by u.state) n) as pages,
-    (select min(u.first_seen) from url u where u.host = h.id and u.crawl = c.id) as first_seen,
+    (select least(min(v.at), min(s.first_visit), min(u.last_visit)) from url u left join page_version v on v.url = u.id
+        left join source s on s.url = u.id where u.host = h.id and u.crawl = c.id) as first_visit,
     (select max(u.last_visit) from url u where u.host = h.id and u.crawl = c.id) as last_visit
-from crawl_host ch join host h on h.id = ch.host join crawl c on c.id = ch.crawl;
+from crawl_host ch join host h on h.id = ch.host join crawl c on c.id = ch.crawl
+    cross join lateral (
+        select count(*) filter (where s.kind like '%sitemap%') as sitemaps, count(*) filter (where s.kind = 'feed') as feeds
+        from source s join url u on u.id = s.url join host o on o.id = u.host
+        where s.crawl = c.id and s.site in (
+                select substr('.' || h.name, k + 1) from generate_series(1, length(h.name)) k where substr('.' || h.name, k, 1) = '.')
+            and (o.id = h.id or right('.' || o.name, length(s.site) + 1) <> '.' || s.site)) n;

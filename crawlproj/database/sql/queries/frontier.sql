@@ -651,7 +651,7 @@ update crawl_host c set stage = case when f.prepared then 2 else 1 end from foun
 select u.id, u.canonical as url, w.name as host, w.server, w.epoch, u.visit, u.lane, u.state, u.depth, u.tries, u.hops, u.changes,
     u.interval_s, u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires,
     coalesce(p.noarchive, false) as noarchive, coalesce(p.noindex, false) as noindex, u.found, u.source, u.lane = 0 and u.rank = 0 as pushed,
-    u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, u.next_visit, t.state as page_state, t.listed_at, t.fresh_until,
+    u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, coalesce(p.kind, '') as page_kind, u.next_visit, t.state as page_state, t.listed_at, t.fresh_until,
     u.published, coalesce(k.kind, '') as source_kind,
     coalesce(u.last_read, case when u.block_digest is not null then u.last_visit end) as last_read, u.reads,
     p.warc_digest as original_digest, p.warc_at as original_at, p.warc_record as original_record, c.pages as host_pages
@@ -666,7 +666,7 @@ from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::in
             and id <> all (%(holding)s::bigint[])
         order by rank, id limit w.count) u
     left join lateral (
-        select warc_digest, warc_at, warc_record, noarchive, noindex from page where url = u.id and u.block_digest is not null limit 1) p on true
+        select warc_digest, warc_at, warc_record, noarchive, noindex, kind from page where url = u.id and u.block_digest is not null limit 1) p on true
     left join lateral (
         select state, listed_at, fresh_until from page_state where url = u.id and u.block_digest is not null limit 1) t on true
     left join lateral (select kind from source where url = u.id and u.source limit 1) k on true

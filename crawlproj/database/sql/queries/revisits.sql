@@ -49,13 +49,14 @@ on conflict (crawl, span_s, at) do update set freshness = excluded.freshness, ag
 
 -- name: status_freshness
 -- The latest estimate of how fresh each crawl's copies are, and its revisits of a day; for scrapy status.
-select c.name, f.freshness, f.age_s, coalesce(s.changed, 0), coalesce(s.unchanged, 0)
+select c.name, f.freshness, f.age_s, coalesce(s.changed, 0), coalesce(s.unchanged, 0), coalesce(s.weight, 0), coalesce(s.weight_changed, 0)
 from crawl c
     left join lateral (
         select freshness, age_s from crawl_stat f where f.crawl = c.id and f.span_s = 60 and f.freshness is not null
         order by f.at desc limit 1) f on true
     left join lateral (
-        select sum(changed)::bigint as changed, sum(unchanged)::bigint as unchanged from crawl_stat s
+        select sum(changed)::bigint as changed, sum(unchanged)::bigint as unchanged, sum(weight)::bigint as weight,
+            sum(weight_changed)::bigint as weight_changed from crawl_stat s
         where s.crawl = c.id and s.at > now() - interval '1 day') s on true;
 
 -- name: visited_pages
