@@ -121,7 +121,7 @@ def judged_text(runs: Iterable[TextRun]) -> JudgedText:
         all_lines.append(text)
         if share < FRAME_LINK_SHARE:
             lines.append(text)
-            if share < TEXT_LINK_SHARE and _is_long(text):
+            if share < TEXT_LINK_SHARE and is_long(text):
                 texts.append(text)
         room -= len(text)
         if room <= 0:
@@ -152,6 +152,15 @@ def is_same_content(a: JudgedText, b: JudgedText) -> bool:
     return _is_within(pairs_a, b.all_pairs) and _is_within(pairs_b, a.all_pairs)
 
 
+def is_other_text(a: str, b: str) -> bool:
+    """Whether both of two texts say something, and have little in common."""
+    pairs_a = _word_pairs(a)
+    pairs_b = _word_pairs(b)
+    if min(len(pairs_a), len(pairs_b)) < MIN_OWN_PAIRS:
+        return False
+    return _jaccard(pairs_a, pairs_b) < SAME_SHARE
+
+
 def near_similarity(a: JudgedText, b: JudgedText, shingle: int, threshold: float) -> float | None:
     """How similar two pages are, if that is enough and they have the same content; else None."""
     sizes = sorted((len(a.shingle_set(shingle)), len(b.shingle_set(shingle))))
@@ -163,8 +172,8 @@ def near_similarity(a: JudgedText, b: JudgedText, shingle: int, threshold: float
     return found
 
 
-def _is_long(text: str) -> bool:
-    """By its bytes, since an ideograph says as much as half a word."""
+def is_long(text: str) -> bool:
+    """Is it more than a scrap? By its bytes, since an ideograph says as much as half a word."""
     if len(text) >= MIN_CHARACTERS:
         return True
     return not text.isascii() and len(text.encode("utf-8", "replace")) >= MIN_CHARACTERS
