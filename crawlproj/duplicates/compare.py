@@ -41,6 +41,10 @@ END: Final = 0.995
 """Lines after this place are behind all common text, where notices come and go: these are compared
 with each other alone.
 """
+MUCH_SHARE: Final = 0.1
+"""Lines with so many word pairs, compared with the words of the page's text, are content wherever
+they stand.
+"""
 MOVED_SHARE: Final = 0.75
 """So many word pairs of a line are elsewhere on the other page if it only was moved."""
 _NUMBER: Final = re.compile(r"\d+")
@@ -138,27 +142,33 @@ def is_same_content(a: JudgedText, b: JudgedText) -> bool:
     """Whether nothing says that two similar pages have other content in the same frame.
 
     They have if at the same place of both stand lines that only one of them has, and these lines
-    have little in common. To be asked about pages that are similar.
+    have little in common; or, wherever they stand, if these are much of both pages. To be asked
+    about pages that are similar.
     """
     own_a = _lines_of_its_own(a, b)
     own_b = _lines_of_its_own(b, a)
     pairs_a = _word_pairs(_lines_at_places(own_a, own_b))
     pairs_b = _word_pairs(_lines_at_places(own_b, own_a))
-    if min(len(pairs_a), len(pairs_b)) < MIN_OWN_PAIRS:
-        return True
-    if _jaccard(pairs_a, pairs_b) >= SAME_SHARE:
-        return True
+    if not _are_other(pairs_a, pairs_b, MIN_OWN_PAIRS):
+        much = MUCH_SHARE * min(len(a.words.hashes), len(b.words.hashes))
+        if min(len(own_a), len(own_b)) == 0:
+            return True
+        pairs_a = _word_pairs("\n".join([line.text for line in own_a]))
+        pairs_b = _word_pairs("\n".join([line.text for line in own_b]))
+        if not _are_other(pairs_a, pairs_b, max(much, MIN_OWN_PAIRS)):
+            return True
     # A line that is moved into a list of links, or out of one, is on both pages all the same.
     return _is_within(pairs_a, b.all_pairs) and _is_within(pairs_b, a.all_pairs)
 
 
-def is_other_text(a: str, b: str) -> bool:
-    """Whether both of two texts say something, and have little in common."""
-    pairs_a = _word_pairs(a)
-    pairs_b = _word_pairs(b)
-    if min(len(pairs_a), len(pairs_b)) < MIN_OWN_PAIRS:
-        return False
-    return _jaccard(pairs_a, pairs_b) < SAME_SHARE
+def is_other_text(a: str, b: str, least: float) -> bool:
+    """Whether both of two texts have so many word pairs, and little in common."""
+    return _are_other(_word_pairs(a), _word_pairs(b), least)
+
+
+def _are_other(a: Hashes, b: Hashes, least: float) -> bool:
+    """Are both so many word pairs, and have they little in common?"""
+    return min(len(a), len(b)) >= least and _jaccard(a, b) < SAME_SHARE
 
 
 def near_similarity(a: JudgedText, b: JudgedText, shingle: int, threshold: float) -> float | None:

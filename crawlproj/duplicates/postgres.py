@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from crawlproj.content.packed_text import unpack_blocks, visible_blocks
+from crawlproj.content.packed_text import TextBlock, unpack_blocks, visible_blocks
 from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Transaction
 from crawlproj.database.queries import Queries
@@ -27,6 +27,7 @@ from crawlproj.duplicates.compare import (
 )
 from crawlproj.duplicates.listings import is_same_list, listed_links
 from crawlproj.duplicates.marks import WITHDRAWN, PageMarker
+from crawlproj.duplicates.reprints import is_reprint
 from crawlproj.duplicates.rules import BANDS
 from crawlproj.frontier.base import DuplicateKind, DuplicateMarks, Outcome, Verdict
 
@@ -39,6 +40,7 @@ class ComparedText(NamedTuple):
 
     judged: JudgedText
     links: frozenset[str] | None
+    blocks: Sequence[TextBlock]
 
 
 @dataclass(slots=True)
@@ -346,38 +348,34 @@ class DuplicateJudge:
             known.add_stored(*row)
         for page in pages:
             if page.marks.paragraphs:
-                self._judge_page_by_paragraphs(queries, page, known, looked_up)
+                share, originals = known.share_of(page)
+                page.known_share = share
+                if share is not None and share > self._rules.paragraph_threshold:
+                    original = self._find_same_page(queries, page, originals, known, looked_up)
+                    if original is not None:
+                        page.by_paragraphs = Verdict(original, DuplicateKind.PARAGRAPH, share)
                 known.add_page(page)
 
-    def _judge_page_by_paragraphs(
+    def _find_same_page(
         self,
         queries: Queries,
         page: JudgedPage,
+        originals: Iterable[tuple[int, int]],
         known: _KnownParagraphs,
         looked_up: LookedUp,
-    ) -> None:
-        share, originals = known.share_of(page)
-        page.known_share = share
-        if share is None or share <= self._rules.paragraph_threshold:
-            return
-        for original, host in originals:
-            if host == page.host and not self._is_same_content(queries, page, original, looked_up):
-                continue
-            page.by_paragraphs = Verdict(original, DuplicateKind.PARAGRAPH, share)
-            return
-
-    def _is_same_content(
-        self, queries: Queries, page: JudgedPage, original: int, looked_up: LookedUp
-    ) -> bool:
-        """Pages of one host may share a notice that is their only long paragraph."""
-        self._load_texts(queries, [original], looked_up)
-        other = looked_up.texts.get(original)
+    ) -> int | None:
+        """The first of some pages (each with its host) that is about the same."""
         text = self._text_of(page, looked_up)
-        return (
-            other is not None
-            and is_same_list(text.links, other.links)
-            and is_same_content(text.judged, other.judged)
-        )
+        for original, host in originals:
+            in_batch = known.pages.get(original)
+            if in_batch is None:
+                self._load_texts(queries, [original], looked_up)
+                other = looked_up.texts.get(original)
+            else:
+                other = self._text_of(in_batch, looked_up)
+            if other is not None and _is_same_page(text, other, same_host=host == page.host):
+                return original
+        return None
 
     # What is written.
 
@@ -477,20 +475,19 @@ class _KnownParagraphs:
         self._stored: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         """Page and hash -> originals that have it, each with its host."""
         self._boilerplate: set[tuple[int, int]] = set()
+        self.pages: dict[int, JudgedPage] = {}
+        """Those of the commit that were judged, by id."""
         self._batch: dict[int, list[JudgedPage]] = defaultdict(list)
 
-    def add_stored(
-        self, page: int, hash_: int, other: int, original: int, host: int, own: bool, number: int
-    ) -> None:
+    def add_stored(self, page: int, hash_: int, original: int, host: int, number: int) -> None:
         """Take a row of `know_paragraphs`."""
         if number >= BOILERPLATE:
             self._boilerplate.add((page, hash_))
-        elif original != page:
+        else:
             self._stored[page, hash_].append((original, host))
-        elif other != page:
-            self._stored[page, hash_].append((other, host))
 
     def add_page(self, page: JudgedPage) -> None:
+        self.pages[page.id] = page
         for hash_, _ in page.marks.paragraphs:
             self._batch[hash_].append(page)
 
@@ -555,9 +552,20 @@ def _band_columns(pages: Sequence[JudgedPage]) -> dict[str, str]:
     return columns
 
 
+def _is_same_page(text: ComparedText, other: ComparedText, *, same_host: bool) -> bool:
+    """Whether the long paragraphs of two pages are what both are about: pages may share a notice
+    that is their only long paragraph.
+    """
+    if not is_same_list(text.links, other.links):
+        return False
+    if same_host:
+        return is_same_content(text.judged, other.judged)
+    return is_reprint(text.blocks, other.blocks)
+
+
 @lru_cache(maxsize=64)
 def _judged(packed: bytes) -> ComparedText:
     """A stored text, ready to be compared; originals that many pages are like are kept at hand."""
     runs = visible_blocks(unpack_blocks(packed))
     judged = judged_text(runs)
-    return ComparedText(judged, listed_links(runs, judged))
+    return ComparedText(judged, listed_links(runs, judged), runs)

@@ -19,22 +19,27 @@ from crawlproj.duplicates.compare import (
     FRAME_LINK_SHARE,
     MAX_CHARACTERS,
     MAX_RUNS,
+    MIN_OWN_PAIRS,
     TEXT_LINK_SHARE,
     is_long,
     is_other_text,
 )
 from crawlproj.duplicates.words import find_words, run_hashes
 
+SOME_PARAGRAPHS: Final = 3
+FRAME_SHARE: Final = 0.08
+MAX_FRAME_PAIRS: Final = 20
+"""Beside so many shared paragraphs, lines with fewer word pairs than this, or than that share of
+the paragraphs' words, are a frame and nothing more.
+"""
 SAME_LINKS: Final = 0.5
 """Pages of one template share at least so much of the lines of links of the one that has fewer."""
 MIN_LINKS: Final = 3
 """Fewer lines of links say nothing of a template."""
 ENOUGH_WORDS: Final = 300
-"""A notice is shorter."""
 ENOUGH_PARAGRAPHS: Final = 4
-"""So is one of so many paragraphs, ..."""
 FEW_WORDS: Final = 150
-"""... unless they have fewer words than this together."""
+"""A notice has fewer words, or fewer paragraphs with so few words."""
 MIN_MAIN_WORDS: Final = 8
 """With so many words of its own in its main part, that is what a page is about."""
 
@@ -64,20 +69,25 @@ def is_reprint(page: Sequence[TextBlock], original: Sequence[TextBlock]) -> bool
     lines = _lines_of(page)
     others = _lines_of(original)
     shared = {line.hash for line in lines} & {line.hash for line in others}
-    if not is_other_text(_text_of_its_own(lines, shared), _text_of_its_own(others, shared)):
+    words = [line.words for line in lines if line.is_paragraph and line.hash in shared]
+    own = _text_of_its_own(lines, shared)
+    others_own = _text_of_its_own(others, shared)
+    if not is_other_text(own, others_own, MIN_OWN_PAIRS):
         return True
     if _has_same_links(lines, others, shared) or not _is_mostly_paragraphs(lines):
         return False
-    if not (_frames_shared(lines, shared) and _frames_shared(others, shared)):
-        return False
-    if _is_about_shared(lines, shared) and _is_about_shared(others, shared):
-        return True
     if _is_about_other(lines, shared) or _is_about_other(others, shared):
         return False
-    words = [line.words for line in lines if line.is_paragraph and line.hash in shared]
-    return sum(words) >= ENOUGH_WORDS or (
-        len(words) >= ENOUGH_PARAGRAPHS and sum(words) >= FEW_WORDS
-    )
+    framed = _frames_shared(lines, shared) and _frames_shared(others, shared)
+    if framed and _is_about_shared(lines, shared) and _is_about_shared(others, shared):
+        return True
+    if len(words) >= SOME_PARAGRAPHS:
+        frame = min(MAX_FRAME_PAIRS, FRAME_SHARE * sum(words))
+        if not is_other_text(own, others_own, frame):
+            return True
+    if sum(words) >= ENOUGH_WORDS:
+        return framed
+    return framed and len(words) >= ENOUGH_PARAGRAPHS and sum(words) >= FEW_WORDS
 
 
 def _lines_of(blocks: Sequence[TextBlock]) -> list[_Line]:
@@ -102,16 +112,20 @@ def _lines_of(blocks: Sequence[TextBlock]) -> list[_Line]:
     return list(found.values())
 
 
+def _lines_of_its_own(lines: Sequence[_Line], shared: set[int]) -> list[tuple[int, TextBlock]]:
+    """What a page has alone, with places, but for its headline: a reprint may have another."""
+    headline = next((line.hash for line in lines if line.block.kind == "heading"), None)
+    return [
+        (place, line.block)
+        for place, line in enumerate(lines)
+        if line.hash not in shared and line.hash != headline
+    ]
+
+
 def _text_of_its_own(lines: Sequence[_Line], shared: set[int]) -> str:
-    """What a page has alone, without links and without its headline: a reprint may have another."""
-    own = []
-    headline: _Line | None = None
-    for line in lines:
-        if line.block.kind == "heading" and headline is None:
-            headline = line
-        elif line.hash not in shared and not line.is_linked:
-            own.append(line.block.text)
-    return "\n".join(own)
+    """Without links."""
+    own = _lines_of_its_own(lines, shared)
+    return "\n".join([block.text for _, block in own if block.link_share < FRAME_LINK_SHARE])
 
 
 def _has_same_links(
@@ -137,7 +151,7 @@ def _frames_shared(lines: Sequence[_Line], shared: set[int]) -> bool:
     places = [
         place for place, line in enumerate(lines) if line.is_paragraph and line.hash in shared
     ]
-    own = [place for place, line in enumerate(lines) if line.hash not in shared]
+    own = [place for place, _ in _lines_of_its_own(lines, shared)]
     return bool(places and own) and own[0] < places[0] and own[-1] > places[-1]
 
 

@@ -120,6 +120,49 @@ class TestParagraphs:
             lines = [sentence(8000 + number * 10 + n, 6) for n in range(4)]
             assert copies.read(f"{A}{number}", html([*lines, notice])) is None
 
+    @pytest.mark.parametrize("place", ["first", "between", "last"])
+    @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+    def test_neither_a_notice_nor_a_frame_makes_copies_on_other_hosts(
+        self, copies: Copies, place: str, at_once: bool
+    ) -> None:
+        notice, frame = [paragraph(8)], article(14, 30)
+        pages = {}
+        for number in range(3):
+            lines = [sentence(8100 + number * 10 + n, 6) for n in range(4)]
+            body = [sentence(8200 + number * 10 + n, 15) for n in range(3)]
+            for name, shared, own in (("notice", notice, lines), ("frame", frame, body)):
+                texts = {
+                    "first": [*shared, *own],
+                    "between": [*own[:2], *shared, *own[2:]],
+                    "last": [*own, *shared],
+                }
+                if name == "frame" and place == "between":
+                    texts[place] = [*shared[:15], *own, *shared[15:]]
+                pages[f"http://{name}{number}.test/"] = html(texts[place], f"About {number}")
+        groups = [pages] if at_once else [{url: page} for url, page in pages.items()]
+        for group in groups:
+            assert copies.read_all(group) == {}
+
+    @pytest.mark.parametrize("main", [True, False])
+    def test_the_same_article_in_the_frame_of_another_host_is_a_copy(
+        self, copies: Copies, main: bool
+    ) -> None:
+        """Also with another headline, its paragraphs in another order, and menus as long."""
+        texts = article(15, 8)
+        for number, order in enumerate((texts, texts[4:] + texts[:4], texts)):
+            menu = "".join(f"<li><a href='/{n}'>{sentence(n, 3)}" for n in range(number, 30, 3))
+            lines = [sentence(8300 + number * 10 + n, 7) for n in range(6)]
+            body = "".join(f"<p>{text}</p>" for text in [lines[0], *order])
+            if main:
+                body = f"<main>{body}</main>"
+            page = (
+                f"<html><body><ul>{menu}</ul><p>{lines[1]}</p><p>{lines[2]}</p><h1>{lines[3]}</h1>"
+                f"{body}<footer><p>{lines[4]}</p><p>{lines[5]}</p></footer></body></html>"
+            )
+            verdict = copies.read(f"http://paper{number}.test/{main}", page)
+            assert (verdict is not None) == (number > 0)
+            assert verdict is None or verdict.original == copies.id(f"http://paper0.test/{main}")
+
     def test_half_of_the_paragraphs_is_not_enough_but_is_known(self, copies: Copies) -> None:
         texts = article(9, 4)
         copies.read(f"{A}story", html(texts))

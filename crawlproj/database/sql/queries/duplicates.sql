@@ -53,7 +53,7 @@ select u.id, h.name, h.id from url u join host h on h.id = u.host where u.id = a
 delete from paragraph p using unnest(%(hash)s::bigint[], %(page)s::bigint[]) as n (hash, page) where p.hash = n.hash and p.page = n.page;
 
 -- name: know_paragraphs
--- Remembers the paragraphs of pages, and gives where else each stands; in a commit, before its lock.
+-- Remembers the paragraphs of pages, and gives where else each stands; in a commit, before its lock. Of a copy, its original stands for it.
 -- A paragraph is counted once per page, by the page's first text, up to 5. Rows that need no change are not touched.
 with q as materialized (
     select * from unnest(%(hash)s::bigint[], %(host)s::int[], %(page)s::bigint[], %(first)s::bool[]) as q (hash, host, page, first)
@@ -68,17 +68,18 @@ with q as materialized (
     group by q.hash, q.host order by q.hash, q.host
     on conflict (hash, host) do update set number = least(p.number + excluded.number, 5) where p.number < 5
 )
-select k.page, k.hash, k.other, coalesce(g.duplicate_of, k.other) as original, u.host, k.own, k.number
-from known k left join page g on g.url = k.other left join url u on u.id = k.other where k.other <> k.page;
+select k.page, k.hash, coalesce(nullif(g.duplicate_of, k.page), k.other) as original, u.host, k.number
+from known k left join page g on g.url = k.other left join url u on u.id = coalesce(nullif(g.duplicate_of, k.page), k.other)
+where k.other <> k.page;
 
 -- name: find_paragraphs
 -- Where else the paragraphs of pages stand, without remembering anything; for pages whose items wait.
 with q as materialized (
     select q.hash, q.page, u.host from unnest(%(hash)s::bigint[], %(page)s::bigint[]) as q (hash, page) join url u on u.id = q.page
 )
-select q.page, q.hash, p.page, coalesce(g.duplicate_of, p.page), u.host, p.host = q.host, p.number
+select q.page, q.hash, coalesce(nullif(g.duplicate_of, q.page), p.page), u.host, p.number
 from q cross join lateral (select * from paragraph where hash = q.hash order by (host = q.host) desc limit 4) p
-    left join page g on g.url = p.page left join url u on u.id = p.page where p.page <> q.page;
+    left join page g on g.url = p.page left join url u on u.id = coalesce(nullif(g.duplicate_of, q.page), p.page) where p.page <> q.page;
 
 -- name: put_exact
 -- Stores the digests of originals; under the lock.
