@@ -82,6 +82,11 @@ class JudgedText:
         self._frame_lines: dict[str, None] | None = None
 
     @property
+    def characters(self) -> int:
+        """How much text is kept here."""
+        return len(self.text) + len(self._lines) + len(self._all_lines)
+
+    @property
     def words(self) -> Words:
         """The words of the text."""
         if self._words is None:

@@ -128,9 +128,7 @@ def _text_of_its_own(lines: Sequence[_Line], shared: set[int]) -> str:
     return "\n".join([block.text for _, block in own if block.link_share < FRAME_LINK_SHARE])
 
 
-def _has_same_links(
-    lines: Sequence[_Line], others: Sequence[_Line], shared: set[int]
-) -> bool:
+def _has_same_links(lines: Sequence[_Line], others: Sequence[_Line], shared: set[int]) -> bool:
     """Do two pages have the menus of one template?"""
     links = [line.hash in shared for line in lines if line.is_linked]
     other_links = [line.hash in shared for line in others if line.is_linked]
@@ -158,9 +156,7 @@ def _frames_shared(lines: Sequence[_Line], shared: set[int]) -> bool:
 def _is_about_shared(lines: Sequence[_Line], shared: set[int]) -> bool:
     """Are most of the shared paragraphs in the main part of a page?"""
     words = [
-        (line.words, line.block.main)
-        for line in lines
-        if line.is_paragraph and line.hash in shared
+        (line.words, line.block.main) for line in lines if line.is_paragraph and line.hash in shared
     ]
     return 2 * sum(count for count, main in words if main) > sum(count for count, _ in words)
 
