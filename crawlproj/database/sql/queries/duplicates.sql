@@ -49,9 +49,9 @@ order by url on conflict do nothing;
 -- name: take_orphans
 -- Some of the pages that are to be judged anew, with all that they are judged by; in a commit. Those that another worker has are left to it.
 with taken as (
-    delete from unjudged where page in (
+    delete from unjudged where page = any (array(
         select n.page from unjudged n join url u on u.id = n.page where %(crawl)s::int is null or u.crawl = %(crawl)s
-        order by n.page limit %(most)s for update of n skip locked)
+        order by n.page limit %(most)s for update of n skip locked))
     returning page
 )
 select p.url, u.host, h.name, u.body_digest, u.block_digest, t.blocks
@@ -137,8 +137,8 @@ update page p set known_share = n.share from n where p.url = n.page and p.known_
 with dropped as (
     delete from cluster where original = any (%(ids)s::bigint[])
 )
-delete from cluster c using page p
-where p.url = any (%(ids)s::bigint[]) and c.original = p.duplicate_of and c.kept = p.url and c.original <> all (%(ids)s::bigint[])
+delete from cluster c using unnest(%(ids)s::bigint[]) n (page) cross join lateral (select duplicate_of from page where url = n.page limit 1) p
+where c.original = p.duplicate_of and c.kept = n.page and c.original <> all (%(ids)s::bigint[])
 returning c.original;
 
 -- name: members
