@@ -119,7 +119,8 @@ def make_reprints(pages: Sequence[Page], random: Random) -> list[tuple[Blocks, B
     found: list[tuple[Blocks, Blocks]] = []
     while len(found) < REPRINTS:
         article, frame = random.sample(list(pages), 2)
-        body = [article.blocks[number] for number in sorted(article.body)]
+        main = sum(frame.blocks[number].main for number in frame.body) > len(frame.body) / 2
+        body = [article.blocks[number]._replace(main=main) for number in sorted(article.body)]
         if len(found) % 2:
             for _ in range(3):
                 body.insert(random.randrange(len(body)), body.pop(random.randrange(len(body))))

@@ -16,6 +16,7 @@ from crawlproj.duplicates.words import (
     find_words,
     fold_text,
     shingle_hashes,
+    sort_unique,
     word_hashes,
 )
 
@@ -111,7 +112,7 @@ class JudgedText:
     @property
     def all_pairs(self) -> Hashes:
         """The word pairs of the whole page, links too; all numbers are equal."""
-        return _word_pairs(self._all_lines)
+        return sort_unique(_word_pairs(self._all_lines))
 
 
 def judged_text(runs: Iterable[TextRun]) -> JudgedText:
@@ -173,7 +174,9 @@ def is_other_text(a: str, b: str, least: float) -> bool:
 
 def _are_other(a: Hashes, b: Hashes, least: float) -> bool:
     """Are both so many word pairs, and have they little in common?"""
-    return min(len(a), len(b)) >= least and _jaccard(a, b) < SAME_SHARE
+    if min(len(a), len(b)) < least:
+        return False
+    return _jaccard(sort_unique(a), sort_unique(b)) < SAME_SHARE
 
 
 def near_similarity(a: JudgedText, b: JudgedText, shingle: int, threshold: float) -> float | None:
@@ -210,6 +213,7 @@ def _count_common(a: Hashes, b: Hashes) -> int:
 
 
 def _is_within(part: Hashes, whole: Hashes) -> bool:
+    part = sort_unique(part)
     return _count_common(part, whole) >= MOVED_SHARE * len(part)
 
 
@@ -243,5 +247,5 @@ def _lines_at_places(lines: list[PlacedLine], others: list[PlacedLine]) -> str:
 
 
 def _word_pairs(text: str) -> Hashes:
-    """Each pair of neighbouring words once; all numbers are equal."""
-    return shingle_hashes(word_hashes(_NUMBER.sub("0", text)), 2, unique=True)
+    """All pairs of neighbouring words; all numbers are equal."""
+    return shingle_hashes(word_hashes(_NUMBER.sub("0", text)), 2)
