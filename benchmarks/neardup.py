@@ -6,6 +6,9 @@ the text that is judged (runs with under .34 of their text in links and at least
 Python sets and a regular expression: nothing of what is measured. Each copy is looked up by its
 bands among all pages in a dict, candidates are verified. Beside that: a profile of words, simhash,
 and datasketch as it comes. Prints tables; exit 1 if a goal is missed.
+
+With --cascade each pair goes through the judge of a crawl instead, on a Postgres of its own, with all
+that it looks at: bytes, text, bands, lists of links, paragraphs, frames (benchmarks/cascade.py).
 """
 
 from __future__ import annotations
@@ -115,18 +118,22 @@ def true_similarity(a: Blocks, b: Blocks) -> float:
 # -- pages
 
 
-def load_pages(folder: Path) -> list[Page]:
-    """The real pages that have an article in text that is judged."""
+def load_pages(folder: Path, every: bool = False) -> list[Page]:
+    """The real pages that have an article in text that is judged; or all."""
     pages = []
     truths = json.loads((folder / "ground-truth.json").read_text("utf-8"))
     for name, truth in sorted(truths.items()):
         content = decompress((folder / f"html/{name}.html.gz").read_bytes())
         blocks = parse_page(content, truth["url"]).blocks
         page = Page(blocks, find_body(blocks, truth["articleBody"]))
-        body = [word for number in page.body for word in plain_words(blocks[number].text)]
-        if len(body) >= max(BODY_WORDS[1:]) and len(plain_triples(blocks)) >= 60:
+        if every or has_article(page):
             pages.append(page)
     return pages
+
+
+def has_article(page: Page) -> bool:
+    body = [word for number in page.body for word in plain_words(page.blocks[number].text)]
+    return len(body) >= max(BODY_WORDS[1:]) and len(plain_triples(page.blocks)) >= 60
 
 
 def find_body(blocks: Blocks, article: str) -> frozenset[int]:
@@ -580,7 +587,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--pairs", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cascade", action="store_true")
     chosen = parser.parse_args(arguments)
+    if chosen.cascade:
+        from benchmarks.cascade import measure_cascade
+
+        return measure_cascade(chosen.data / "articles", chosen.pairs, chosen.seed)
     random = Random(chosen.seed)
     pages = load_pages(chosen.data / "articles")
     bins = make_pairs(pages, chosen.pairs, random)

@@ -251,8 +251,9 @@ insert into band select page, body + 1, body + 2, body + 3, body + 4, body + 5, 
 insert into paragraph select hashint8extended(n, 3), n, n, 1 from generate_series(1, 100000) n;
 insert into page_text select page, 'text' from exact;
 insert into cluster select page, page from exact limit 20000;
+insert into unjudged select id from url order by id desc limit 20000;
 update page set duplicate_of = url + 1, noted = false where url in (select page from exact limit 2000);
-analyze exact; analyze band; analyze paragraph; analyze page_text; analyze cluster; analyze page;
+analyze exact; analyze band; analyze paragraph; analyze page_text; analyze cluster; analyze page; analyze unjudged;
 """
 """Originals and paragraphs that nobody meets."""
 
@@ -295,6 +296,11 @@ def _judge_copies(db: Database, frontier: PostgresFrontier, work: Round) -> None
     judge.preview(db, pages)
     frontier.preview_verdicts([replace(page, content=None) for page in pages])
     again = [read(t, n, False) for n, t in enumerate(tickets) if n % 4 < 2]
+    left, other = again[1].id, pages[2].id
+    db.run_script(
+        f"update page set duplicate_of = {other} where url = {left} or url in (select url from page limit 500);"
+        f"insert into cluster values ({other}, {left}) on conflict (original) do update set kept = {left}"
+    )
     looked_up = judge.look_up(db, again)
     with db.transaction() as tx:
         judge.settle(tx, again, hosts, looked_up)

@@ -16,6 +16,7 @@ from crawlproj.duplicates.words import (
     find_words,
     fold_text,
     shingle_hashes,
+    sort_unique,
     word_hashes,
 )
 
@@ -40,6 +41,10 @@ SAME_PLACE: Final = 0.1
 END: Final = 0.995
 """Lines after this place are behind all common text, where notices come and go: these are compared
 with each other alone.
+"""
+MUCH_SHARE: Final = 0.1
+"""Lines with so many word pairs, compared with the words of the page's text, are content wherever
+they stand.
 """
 MOVED_SHARE: Final = 0.75
 """So many word pairs of a line are elsewhere on the other page if it only was moved."""
@@ -78,6 +83,11 @@ class JudgedText:
         self._frame_lines: dict[str, None] | None = None
 
     @property
+    def characters(self) -> int:
+        """How much text is kept here."""
+        return len(self.text) + len(self._lines) + len(self._all_lines)
+
+    @property
     def words(self) -> Words:
         """The words of the text."""
         if self._words is None:
@@ -102,7 +112,7 @@ class JudgedText:
     @property
     def all_pairs(self) -> Hashes:
         """The word pairs of the whole page, links too; all numbers are equal."""
-        return _word_pairs(self._all_lines)
+        return sort_unique(_word_pairs(self._all_lines))
 
 
 def judged_text(runs: Iterable[TextRun]) -> JudgedText:
@@ -121,7 +131,7 @@ def judged_text(runs: Iterable[TextRun]) -> JudgedText:
         all_lines.append(text)
         if share < FRAME_LINK_SHARE:
             lines.append(text)
-            if share < TEXT_LINK_SHARE and _is_long(text):
+            if share < TEXT_LINK_SHARE and is_long(text):
                 texts.append(text)
         room -= len(text)
         if room <= 0:
@@ -138,18 +148,35 @@ def is_same_content(a: JudgedText, b: JudgedText) -> bool:
     """Whether nothing says that two similar pages have other content in the same frame.
 
     They have if at the same place of both stand lines that only one of them has, and these lines
-    have little in common. To be asked about pages that are similar.
+    have little in common; or, wherever they stand, if these are much of both pages. To be asked
+    about pages that are similar.
     """
     own_a = _lines_of_its_own(a, b)
     own_b = _lines_of_its_own(b, a)
     pairs_a = _word_pairs(_lines_at_places(own_a, own_b))
     pairs_b = _word_pairs(_lines_at_places(own_b, own_a))
-    if min(len(pairs_a), len(pairs_b)) < MIN_OWN_PAIRS:
-        return True
-    if _jaccard(pairs_a, pairs_b) >= SAME_SHARE:
-        return True
+    if not _are_other(pairs_a, pairs_b, MIN_OWN_PAIRS):
+        much = MUCH_SHARE * min(len(a.words.hashes), len(b.words.hashes))
+        if min(len(own_a), len(own_b)) == 0:
+            return True
+        pairs_a = _word_pairs("\n".join([line.text for line in own_a]))
+        pairs_b = _word_pairs("\n".join([line.text for line in own_b]))
+        if not _are_other(pairs_a, pairs_b, max(much, MIN_OWN_PAIRS)):
+            return True
     # A line that is moved into a list of links, or out of one, is on both pages all the same.
     return _is_within(pairs_a, b.all_pairs) and _is_within(pairs_b, a.all_pairs)
+
+
+def is_other_text(a: str, b: str, least: float) -> bool:
+    """Whether both of two texts have so many word pairs, and little in common."""
+    return _are_other(_word_pairs(a), _word_pairs(b), least)
+
+
+def _are_other(a: Hashes, b: Hashes, least: float) -> bool:
+    """Are both so many word pairs, and have they little in common?"""
+    if min(len(a), len(b)) < least:
+        return False
+    return _jaccard(sort_unique(a), sort_unique(b)) < SAME_SHARE
 
 
 def near_similarity(a: JudgedText, b: JudgedText, shingle: int, threshold: float) -> float | None:
@@ -163,8 +190,8 @@ def near_similarity(a: JudgedText, b: JudgedText, shingle: int, threshold: float
     return found
 
 
-def _is_long(text: str) -> bool:
-    """By its bytes, since an ideograph says as much as half a word."""
+def is_long(text: str) -> bool:
+    """Is it more than a scrap? By its bytes, since an ideograph says as much as half a word."""
     if len(text) >= MIN_CHARACTERS:
         return True
     return not text.isascii() and len(text.encode("utf-8", "replace")) >= MIN_CHARACTERS
@@ -186,6 +213,7 @@ def _count_common(a: Hashes, b: Hashes) -> int:
 
 
 def _is_within(part: Hashes, whole: Hashes) -> bool:
+    part = sort_unique(part)
     return _count_common(part, whole) >= MOVED_SHARE * len(part)
 
 
@@ -219,5 +247,5 @@ def _lines_at_places(lines: list[PlacedLine], others: list[PlacedLine]) -> str:
 
 
 def _word_pairs(text: str) -> Hashes:
-    """Each pair of neighbouring words once; all numbers are equal."""
-    return shingle_hashes(word_hashes(_NUMBER.sub("0", text)), 2, unique=True)
+    """All pairs of neighbouring words; all numbers are equal."""
+    return shingle_hashes(word_hashes(_NUMBER.sub("0", text)), 2)

@@ -74,7 +74,7 @@ class PageMarker:
 
     def __init__(self, rules: DuplicateRules, crawl: int) -> None:
         self.rules = rules
-        self._crawl = crawl
+        self.crawl: Final = crawl
         self._signer: Signer | None = None
         if rules.near:
             from crawlproj.duplicates.minhash import Signer
@@ -86,7 +86,7 @@ class PageMarker:
         """What two commits that may find the same original have in common."""
         if self.rules.scope == "all":
             return 0
-        return self._crawl
+        return self.crawl
 
     @property
     def scheme(self) -> str:
@@ -140,8 +140,8 @@ class PageMarker:
         if self.rules.scope == "all":
             return 0
         if self.rules.scope == "crawl":
-            return self._crawl
-        return _site_number(self._crawl, registered_domain(host))
+            return self.crawl
+        return _site_number(self.crawl, registered_domain(host))
 
 
 def _mixed_paragraphs(text: JudgedText, scope: int) -> tuple[tuple[int, int], ...]:

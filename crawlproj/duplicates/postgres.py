@@ -7,15 +7,15 @@ text at the same moment agree on one original. Runs in the database thread.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from crawlproj.content.packed_text import unpack_blocks, visible_blocks
+from crawlproj.content.packed_text import TextBlock, unpack_blocks, visible_blocks
 from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Transaction
 from crawlproj.database.queries import Queries
@@ -27,11 +27,20 @@ from crawlproj.duplicates.compare import (
 )
 from crawlproj.duplicates.listings import is_same_list, listed_links
 from crawlproj.duplicates.marks import WITHDRAWN, PageMarker
+from crawlproj.duplicates.reprints import is_reprint
 from crawlproj.duplicates.rules import BANDS
 from crawlproj.frontier.base import DuplicateKind, DuplicateMarks, Outcome, Verdict
 
+log = logging.getLogger(__name__)
+
 BOILERPLATE: Final = 5
 """A paragraph that stands on so many pages of a host says nothing of any of them."""
+ORPHANS: Final = 200
+"""So many copies whose original has changed or is gone are judged anew in one commit."""
+ORPHANS_GAP_S: Final = 60.0
+"""How often it is looked whether there are more of them, if none are known of."""
+MAX_KEPT_CHARACTERS: Final = 2_000_000
+"""Of texts that are ready to be compared."""
 
 
 class ComparedText(NamedTuple):
@@ -39,6 +48,7 @@ class ComparedText(NamedTuple):
 
     judged: JudgedText
     links: frozenset[str] | None
+    packed: bytes
 
 
 @dataclass(slots=True)
@@ -82,6 +92,8 @@ class DuplicateJudge:
         self._marker = marker
         self._archived = archived
         self._rules = marker.rules
+        self._cache = _TextCache()
+        self._orphans_at = 0.0
         self.lock_s = 0.0
 
     # Before the commit.
@@ -110,7 +122,7 @@ class DuplicateJudge:
         names = {id_: name for id_, name, _ in hosts}
         for id_, packed in rows:
             new = {hash_ for hash_, _ in pages[id_].paragraphs}
-            old = self._marker.mark_paragraphs(unpack_blocks(packed), names[id_])
+            old = self._marker.mark_paragraphs(_stored_blocks(packed), names[id_])
             gone += [(hash_, id_) for hash_, _ in old if hash_ not in new]
         return gone
 
@@ -142,16 +154,16 @@ class DuplicateJudge:
         tx: Transaction,
         read: Sequence[Outcome],
         hosts: Mapping[int, int],
-        looked_up: LookedUp,
+        looked_up: LookedUp | None,
     ) -> dict[int, Verdict]:
         """Write the verdicts on pages that were just stored; the last thing in a commit."""
+        if looked_up is None:
+            looked_up = LookedUp()
         withdrawn = _withdrawn_of(read)
         pages = _pages_of(read, hosts)
+        pages += self._orphans(tx, pages, withdrawn)
         if not pages and not withdrawn:
             return {}
-        changed = [page.id for page in pages if not page.marks.first] + withdrawn
-        if changed:
-            pages += self._orphans(tx, changed, [page.id for page in pages] + withdrawn)
         if looked_up.gone_paragraphs:
             hashes, ids = zip(*sorted(looked_up.gone_paragraphs), strict=True)
             tx.run("drop_paragraphs", hash=array_literal(hashes), page=array_literal(ids))
@@ -166,22 +178,38 @@ class DuplicateJudge:
         return verdicts
 
     def _orphans(
-        self, tx: Transaction, changed: Sequence[int], judged: Sequence[int]
+        self, tx: Transaction, pages: Sequence[JudgedPage], withdrawn: Sequence[int]
     ) -> list[JudgedPage]:
-        """Copies of pages that have another text now: they are judged anew, by what is stored."""
-        pages = []
-        rows = tx.fetch_rows(
-            "orphans", originals=array_literal(changed), judged=array_literal(judged)
-        )
+        """Copies of pages that have another text now, or are gone: they are judged anew, by what
+        is stored. Of many, some; the others are noted, and wait for the next commits.
+        """
+        changed = [page.id for page in pages if not page.marks.first] + list(withdrawn)
+        if changed:
+            judged = [page.id for page in pages] + list(withdrawn)
+            noted = tx.run(
+                "note_orphans", originals=array_literal(changed), judged=array_literal(judged)
+            )
+            if noted:
+                self._orphans_at = 0.0
+        if time.monotonic() < self._orphans_at:
+            return []
+        crawl = None
+        if self._rules.scope != "all":
+            crawl = self._marker.crawl
+        rows = tx.fetch_rows("take_orphans", crawl=crawl, most=ORPHANS)
+        if len(rows) < ORPHANS:
+            self._orphans_at = time.monotonic() + ORPHANS_GAP_S
+        orphans = []
         for id_, host, name, body_digest, block_digest, packed in rows:
-            blocks = []
+            blocks = _stored_blocks(packed or b"")
             text_digest = None
-            if packed:
-                blocks = unpack_blocks(packed)
+            if blocks:
                 text_digest = block_digest
-            marks = self._marker.mark_blocks(blocks, body_digest, text_digest, name, first=False)
-            pages.append(JudgedPage(id_, host, marks, packed or b""))
-        return pages
+            # Bytes that are not known are like no others.
+            body = body_digest or str(id_).encode()
+            marks = self._marker.mark_blocks(blocks, body, text_digest, name, first=False)
+            orphans.append(JudgedPage(id_, host, marks, packed or b""))
+        return orphans
 
     def _find(self, queries: Queries, pages: Sequence[JudgedPage]) -> Candidates:
         found = Candidates()
@@ -233,12 +261,12 @@ class DuplicateJudge:
         if missing:
             rows = queries.fetch_rows("stored_texts", ids=array_literal(missing))
             for id_, packed in rows:
-                looked_up.texts[id_] = _judged(packed)
+                looked_up.texts[id_] = self._cache.judge(packed)
 
     def _text_of(self, page: JudgedPage, looked_up: LookedUp) -> ComparedText:
         text = looked_up.texts.get(page.id)
         if text is None:
-            text = looked_up.texts[page.id] = _judged(page.packed)
+            text = looked_up.texts[page.id] = self._cache.judge(page.packed)
         return text
 
     def _near_similarity(self, text: ComparedText, other: ComparedText | None) -> float | None:
@@ -346,38 +374,34 @@ class DuplicateJudge:
             known.add_stored(*row)
         for page in pages:
             if page.marks.paragraphs:
-                self._judge_page_by_paragraphs(queries, page, known, looked_up)
+                share, originals = known.share_of(page)
+                page.known_share = share
+                if share is not None and share > self._rules.paragraph_threshold:
+                    original = self._find_same_page(queries, page, originals, known, looked_up)
+                    if original is not None:
+                        page.by_paragraphs = Verdict(original, DuplicateKind.PARAGRAPH, share)
                 known.add_page(page)
 
-    def _judge_page_by_paragraphs(
+    def _find_same_page(
         self,
         queries: Queries,
         page: JudgedPage,
+        originals: Iterable[tuple[int, int]],
         known: _KnownParagraphs,
         looked_up: LookedUp,
-    ) -> None:
-        share, originals = known.share_of(page)
-        page.known_share = share
-        if share is None or share <= self._rules.paragraph_threshold:
-            return
-        for original, host in originals:
-            if host == page.host and not self._is_same_content(queries, page, original, looked_up):
-                continue
-            page.by_paragraphs = Verdict(original, DuplicateKind.PARAGRAPH, share)
-            return
-
-    def _is_same_content(
-        self, queries: Queries, page: JudgedPage, original: int, looked_up: LookedUp
-    ) -> bool:
-        """Pages of one host may share a notice that is their only long paragraph."""
-        self._load_texts(queries, [original], looked_up)
-        other = looked_up.texts.get(original)
+    ) -> int | None:
+        """The first of some pages (each with its host) that is about the same."""
         text = self._text_of(page, looked_up)
-        return (
-            other is not None
-            and is_same_list(text.links, other.links)
-            and is_same_content(text.judged, other.judged)
-        )
+        for original, host in originals:
+            in_batch = known.pages.get(original)
+            if in_batch is None:
+                self._load_texts(queries, [original], looked_up)
+                other = looked_up.texts.get(original)
+            else:
+                other = self._text_of(in_batch, looked_up)
+            if other is not None and _is_same_page(text, other, same_host=host == page.host):
+                return original
+        return None
 
     # What is written.
 
@@ -397,8 +421,10 @@ class DuplicateJudge:
         ]
         if copies or bandless:
             tx.run("drop_marks", ids=array_literal(copies), bandless=array_literal(bandless))
+        left: list[int] = []
         if again or withdrawn:
-            tx.run("drop_clusters", ids=array_literal([*again, *withdrawn]))
+            rows = tx.fetch_rows("drop_clusters", ids=array_literal([*again, *withdrawn]))
+            left = [original for (original,) in rows]
         if originals:
             originals.sort(key=lambda page: page.id)
             tx.run(
@@ -410,6 +436,16 @@ class DuplicateJudge:
         if signed:
             tx.run("put_bands", **_band_columns(signed))
         self._write_verdicts(tx, verdicts, [*again, *withdrawn])
+        joined = {id_: verdict.original for id_, verdict in verdicts.items()}
+        if left:
+            joined |= dict(tx.fetch_rows("members", originals=array_literal(left)))
+        if joined:
+            ids = sorted(joined)
+            tx.run(
+                "put_clusters",
+                page=array_literal(ids),
+                original=array_literal([joined[id_] for id_ in ids]),
+            )
 
     def _write_verdicts(
         self, tx: Transaction, verdicts: Mapping[int, Verdict], again: Iterable[int]
@@ -426,12 +462,6 @@ class DuplicateJudge:
             similarity=array_literal([verdict and verdict.similarity for verdict in told]),
             archived=self._archived,
         )
-        if verdicts:
-            tx.run(
-                "put_clusters",
-                page=array_literal(sorted(verdicts)),
-                original=array_literal([verdicts[id_].original for id_ in sorted(verdicts)]),
-            )
 
 
 class _OriginalsOfBatch:
@@ -477,20 +507,19 @@ class _KnownParagraphs:
         self._stored: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         """Page and hash -> originals that have it, each with its host."""
         self._boilerplate: set[tuple[int, int]] = set()
+        self.pages: dict[int, JudgedPage] = {}
+        """Those of the commit that were judged, by id."""
         self._batch: dict[int, list[JudgedPage]] = defaultdict(list)
 
-    def add_stored(
-        self, page: int, hash_: int, other: int, original: int, host: int, own: bool, number: int
-    ) -> None:
+    def add_stored(self, page: int, hash_: int, original: int, host: int, number: int) -> None:
         """Take a row of `know_paragraphs`."""
         if number >= BOILERPLATE:
             self._boilerplate.add((page, hash_))
-        elif original != page:
+        else:
             self._stored[page, hash_].append((original, host))
-        elif other != page:
-            self._stored[page, hash_].append((other, host))
 
     def add_page(self, page: JudgedPage) -> None:
+        self.pages[page.id] = page
         for hash_, _ in page.marks.paragraphs:
             self._batch[hash_].append(page)
 
@@ -555,9 +584,49 @@ def _band_columns(pages: Sequence[JudgedPage]) -> dict[str, str]:
     return columns
 
 
-@lru_cache(maxsize=64)
-def _judged(packed: bytes) -> ComparedText:
-    """A stored text, ready to be compared; originals that many pages are like are kept at hand."""
-    runs = visible_blocks(unpack_blocks(packed))
-    judged = judged_text(runs)
-    return ComparedText(judged, listed_links(runs, judged))
+def _is_same_page(text: ComparedText, other: ComparedText, *, same_host: bool) -> bool:
+    """Whether the long paragraphs of two pages are what both are about: pages may share a notice
+    that is their only long paragraph.
+    """
+    if not is_same_list(text.links, other.links):
+        return False
+    if same_host:
+        return is_same_content(text.judged, other.judged)
+    return is_reprint(_visible_blocks(text.packed), _visible_blocks(other.packed))
+
+
+def _stored_blocks(packed: bytes) -> list[TextBlock]:
+    """The blocks of a stored text. A damaged one is like no other: a bad page stops nothing."""
+    try:
+        return unpack_blocks(packed)
+    except Exception as error:
+        log.warning("A stored text cannot be read, its page is compared with nothing: %s", error)
+        return []
+
+
+def _visible_blocks(packed: bytes) -> list[TextBlock]:
+    return visible_blocks(_stored_blocks(packed))
+
+
+class _TextCache:
+    """Stored texts, ready to be compared: originals that many pages are like are kept at hand."""
+
+    def __init__(self, most: int = MAX_KEPT_CHARACTERS) -> None:
+        self._most = most
+        self._characters = 0
+        self._texts: OrderedDict[bytes, ComparedText] = OrderedDict()
+
+    def judge(self, packed: bytes) -> ComparedText:
+        text = self._texts.get(packed)
+        if text is not None:
+            self._texts.move_to_end(packed)
+            return text
+        runs = _visible_blocks(packed)
+        judged = judged_text(runs)
+        text = ComparedText(judged, listed_links(runs, judged), packed)
+        self._texts[packed] = text
+        self._characters += judged.characters
+        while self._characters > self._most:
+            _, oldest = self._texts.popitem(last=False)
+            self._characters -= oldest.judged.characters
+        return text

@@ -350,11 +350,17 @@ class DatabaseThread(threading.Thread):
 
     def _preview_verdicts(self, message: ToDatabase) -> dict[int, tuple[str, Verdict] | None]:
         """Say of pages whose items wait whether they are copies. It is asked again if what follows
-        in this turn fails.
+        in this turn fails. If one of them cannot be judged, all pass as no copies.
         """
         if not message.previews:
             return {}
-        verdicts = self.frontier.preview_verdicts(message.previews)
+        try:
+            verdicts = self.frontier.preview_verdicts(message.previews)
+        except (ArchiveError, DatabaseError):
+            raise
+        except Exception:
+            log.exception("Pages whose items wait cannot be judged, they pass as no copies")
+            verdicts = {}
         return {page.id: verdicts.get(page.id) for page in message.previews}
 
     def _unresolved_names(self, outlook: Outlook, now: datetime) -> dict[str, str]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
 
 from crawlproj.content.packed_text import full_text, unpack_blocks
+from crawlproj.database.arrays import array_literal
 from crawlproj.database.connection import Database
+from crawlproj.duplicates import postgres as judge_module
 from crawlproj.duplicates.rules import DuplicateRules
 from crawlproj.fetch.resolver import Resolver
-from crawlproj.frontier.base import Batch, DuplicateKind
+from crawlproj.frontier.base import Batch, DuplicateKind, State
 from crawlproj.politeness.guard import StaticNames
 from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.messages import ToDatabase
@@ -120,6 +123,49 @@ class TestParagraphs:
             lines = [sentence(8000 + number * 10 + n, 6) for n in range(4)]
             assert copies.read(f"{A}{number}", html([*lines, notice])) is None
 
+    @pytest.mark.parametrize("place", ["first", "between", "last"])
+    @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
+    def test_neither_a_notice_nor_a_frame_makes_copies_on_other_hosts(
+        self, copies: Copies, place: str, at_once: bool
+    ) -> None:
+        notice, frame = [paragraph(8)], article(14, 30)
+        pages = {}
+        for number in range(3):
+            lines = [sentence(8100 + number * 10 + n, 6) for n in range(4)]
+            body = [sentence(8200 + number * 10 + n, 15) for n in range(3)]
+            for name, shared, own in (("notice", notice, lines), ("frame", frame, body)):
+                texts = {
+                    "first": [*shared, *own],
+                    "between": [*own[:2], *shared, *own[2:]],
+                    "last": [*own, *shared],
+                }
+                if name == "frame" and place == "between":
+                    texts[place] = [*shared[:15], *own, *shared[15:]]
+                pages[f"http://{name}{number}.test/"] = html(texts[place], f"About {number}")
+        groups = [pages] if at_once else [{url: page} for url, page in pages.items()]
+        for group in groups:
+            assert copies.read_all(group) == {}
+
+    @pytest.mark.parametrize("main", [True, False])
+    def test_the_same_article_in_the_frame_of_another_host_is_a_copy(
+        self, copies: Copies, main: bool
+    ) -> None:
+        """Also with another headline, its paragraphs in another order, and menus as long."""
+        texts = article(15, 8)
+        for number, order in enumerate((texts, texts[4:] + texts[:4], texts)):
+            menu = "".join(f"<li><a href='/{n}'>{sentence(n, 3)}" for n in range(number, 30, 3))
+            lines = [sentence(8300 + number * 10 + n, 7) for n in range(6)]
+            body = "".join(f"<p>{text}</p>" for text in [lines[0], *order])
+            if main:
+                body = f"<main>{body}</main>"
+            page = (
+                f"<html><body><ul>{menu}</ul><p>{lines[1]}</p><p>{lines[2]}</p><h1>{lines[3]}</h1>"
+                f"{body}<footer><p>{lines[4]}</p><p>{lines[5]}</p></footer></body></html>"
+            )
+            verdict = copies.read(f"http://paper{number}.test/{main}", page)
+            assert (verdict is not None) == (number > 0)
+            assert verdict is None or verdict.original == copies.id(f"http://paper0.test/{main}")
+
     def test_half_of_the_paragraphs_is_not_enough_but_is_known(self, copies: Copies) -> None:
         texts = article(9, 4)
         copies.read(f"{A}story", html(texts))
@@ -171,6 +217,51 @@ class TestAgain:
         )
         assert copies.count("exact") == 2
 
+    def test_copies_whose_bytes_are_forgotten_are_judged_anew(self, copies: Copies) -> None:
+        """After an import, or when a rewritten file of the archive has lost them."""
+        copies.read(f"{A}page", html(article(21)))
+        for number in range(3):
+            copies.read(f"{B}{number}", html(article(21), f"Title {number}"))
+        copies.frontier.db.run_script("update crawlproj.url set body_digest = null")
+        copies.read(f"{A}page", html(article(22)))
+        found = copies.stored()
+        assert len(found) == 2 and {kind for _, kind in found.values()} == {"near"}
+        assert f"{A}page" not in found and copies.count("exact") == 2
+
+    def test_more_copies_than_fit_into_a_commit_are_judged_at_the_next_ones(
+        self, copies: Copies, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """By any worker: nothing is lost if this one is killed."""
+        monkeypatch.setattr(judge_module, "ORPHANS", 4)
+        page = html(article(21))
+        copies.read(f"{A}page", page)
+        copies.read_all({f"{B}{number}": page for number in range(11)})
+        copies.read(f"{A}page", html(article(22)))
+        assert copies.count("unjudged") == 7
+        other = Copies(copies.database, worker="w2")
+        for number in range(2):
+            other.read(f"http://c.test/{number}", html(article(200 + number)))
+        other.close()
+        assert copies.count("unjudged") == 0
+        found = copies.stored()
+        assert len(found) == 10 and f"{A}page" not in {original for original, _ in found.values()}
+        assert copies.count("exact") == 4
+
+    def test_copies_of_a_page_that_is_taken_down_are_found_by_others(self, copies: Copies) -> None:
+        page = html(article(26))
+        for url in (f"{A}page", f"{B}copy", f"{B}copy-2"):
+            copies.read(url, page)
+        ids = array_literal([copies.id(f"{A}page")])
+        copies.frontier.db.run("takedown_pages", ids=ids, until=copies.frontier.now())
+        assert copies.stored() == {}
+        other = Copies(copies.database, worker="w2")
+        other.read("http://c.test/something", html(article(27)))
+        ((original, kind),) = copies.stored().values()
+        assert kind == "exact"
+        verdict = other.read("http://c.test/", page)
+        assert verdict is not None and verdict.original == copies.id(original)
+        other.close()
+
     def test_a_copy_that_changes_is_an_original(self, copies: Copies) -> None:
         copies.read(f"{A}page", html(article(23)))
         copies.read(f"{B}page", html(article(23)))
@@ -206,6 +297,23 @@ class TestClusters:
         for name in ("middle", "longest-of-all", "y"):
             copies.read(f"{A}{name}", html(article(31)))
         assert copies.kept() == {f"{A}middle": f"{A}y"}
+
+    @pytest.mark.parametrize("end", ["other text", "noindex", "gone"])
+    def test_a_page_that_is_no_member_any_more_stands_for_nobody(
+        self, copies: Copies, end: str
+    ) -> None:
+        for name in ("middle", "longest-of-all", "y"):
+            copies.read(f"{A}{name}", html(article(32)))
+        assert copies.kept() == {f"{A}middle": f"{A}y"}
+        if end == "gone":
+            outcome = copies.outcome(f"{A}y", "")
+            gone = replace(outcome, state=State.RETIRED, content=None, next_visit=None)
+            copies.frontier.commit(Batch([gone]), copies.worker)
+        else:
+            copies.read(f"{A}y", html(article(33)), noindex=end == "noindex")
+        assert copies.kept() == {f"{A}middle": f"{A}middle"}
+        copies.read(f"{A}m", html(article(32)))
+        assert copies.kept() == {f"{A}middle": f"{A}m"}
 
 
 class TestScopes:
@@ -398,6 +506,34 @@ def test_items_that_wait_see_what_is_stored_in_the_same_turn_and_each_other(
     }
     assert copies.count("exact") == 1, "nothing is written of those that wait"
     assert copies.count("paragraph") == 8
+
+
+def test_a_damaged_text_stops_neither_items_nor_commits(copies: Copies) -> None:
+    """Its page is like no other, and all the others are judged."""
+    resolver = Resolver(StaticNames({}))
+    news: list[Any] = []
+    thread = DatabaseThread(
+        copies.frontier, copies.worker, resolver, 1.0, list, news.append, lambda error: None
+    )
+    texts = article(82)
+    copies.read(f"{A}damaged", html(texts))
+    copies.read(f"{A}whole", html(article(83)))
+    copies.frontier.db.run_script(
+        f"update crawlproj.page_text set blocks = 'rubbish' where url = {copies.id(f'{A}damaged')}"
+    )
+    near = [*texts[:-1], texts[-1].replace("a", "o", 1)]
+    waiting = [
+        copies.outcome(f"{B}near", html(near)),
+        copies.outcome(f"{B}copy", html(article(83))),
+    ]
+    thread.fill_message(lambda message: message.previews.extend(waiting))
+    thread.run_once(thread._message)
+    resolver.close()
+    told = news[-1].previews
+    assert told[copies.id(f"{B}near")] is None
+    assert told[copies.id(f"{B}copy")][0] == f"{A}whole"
+    assert copies.read(f"{B}near", html(near)) is None
+    assert copies.read(f"{A}damaged", html(article(84))) is None
 
 
 def test_a_commit_says_how_long_it_waited_for_the_verdicts_of_another(

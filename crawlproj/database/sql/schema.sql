@@ -392,6 +392,11 @@ create table cluster (
     named bool not null default false
 );
 
+-- Pages that are to be judged anew by what is stored: their original has another text now, or is gone.
+create table unjudged (
+    page bigint primary key references url on delete cascade
+);
+
 -- Pages that are articles and wait for the process that takes them, with their bodies (compressed); without one: the article is stored, and
 -- its item has not passed the pipelines yet. `taken_by` is the worker that has it, until then.
 create table article_queue (

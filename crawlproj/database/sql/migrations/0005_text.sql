@@ -64,4 +64,8 @@ create table cluster (
     named bool not null default false
 );
 
+create table unjudged (
+    page bigint primary key references url on delete cascade
+);
+
 alter table crawl add duplicate_scheme text;

@@ -37,12 +37,26 @@ where place <= 8;
 -- The stored texts of pages that others are compared with.
 select url, blocks from page_text where url = any (%(ids)s::bigint[]);
 
--- name: orphans
--- Copies of pages that have another text now, with all that they are judged by; in a commit with such pages.
+-- name: note_orphans
+-- Notes copies of pages that have another text now, or are gone: they are to be judged anew; in a commit with such pages. Its own pages
+-- are judged anyway.
+with judged as (
+    delete from unjudged where page = any (%(judged)s::bigint[])
+)
+insert into unjudged select url from page where duplicate_of = any (%(originals)s::bigint[]) and url <> all (%(judged)s::bigint[])
+order by url on conflict do nothing;
+
+-- name: take_orphans
+-- Some of the pages that are to be judged anew, with all that they are judged by; in a commit. Those that another worker has are left to it.
+with taken as (
+    delete from unjudged where page = any (array(
+        select n.page from unjudged n join url u on u.id = n.page where %(crawl)s::int is null or u.crawl = %(crawl)s
+        order by n.page limit %(most)s for update of n skip locked))
+    returning page
+)
 select p.url, u.host, h.name, u.body_digest, u.block_digest, t.blocks
-from page p join url u on u.id = p.url join host h on h.id = u.host left join page_text t on t.url = p.url
-where p.duplicate_of = any (%(originals)s::bigint[]) and p.url <> all (%(judged)s::bigint[])
-order by p.url limit 1000;
+from taken n join page p on p.url = n.page join url u on u.id = p.url join host h on h.id = u.host left join page_text t on t.url = p.url
+order by p.url;
 
 -- name: hosts_of_pages
 -- The hosts of pages, by name and number; asked with stored_texts, and for pages whose items wait.
@@ -53,7 +67,7 @@ select u.id, h.name, h.id from url u join host h on h.id = u.host where u.id = a
 delete from paragraph p using unnest(%(hash)s::bigint[], %(page)s::bigint[]) as n (hash, page) where p.hash = n.hash and p.page = n.page;
 
 -- name: know_paragraphs
--- Remembers the paragraphs of pages, and gives where else each stands; in a commit, before its lock.
+-- Remembers the paragraphs of pages, and gives where else each stands; in a commit, before its lock. Of a copy, its original stands for it.
 -- A paragraph is counted once per page, by the page's first text, up to 5. Rows that need no change are not touched.
 with q as materialized (
     select * from unnest(%(hash)s::bigint[], %(host)s::int[], %(page)s::bigint[], %(first)s::bool[]) as q (hash, host, page, first)
@@ -68,17 +82,18 @@ with q as materialized (
     group by q.hash, q.host order by q.hash, q.host
     on conflict (hash, host) do update set number = least(p.number + excluded.number, 5) where p.number < 5
 )
-select k.page, k.hash, k.other, coalesce(g.duplicate_of, k.other) as original, u.host, k.own, k.number
-from known k left join page g on g.url = k.other left join url u on u.id = k.other where k.other <> k.page;
+select k.page, k.hash, coalesce(nullif(g.duplicate_of, k.page), k.other) as original, u.host, k.number
+from known k left join page g on g.url = k.other left join url u on u.id = coalesce(nullif(g.duplicate_of, k.page), k.other)
+where k.other <> k.page;
 
 -- name: find_paragraphs
 -- Where else the paragraphs of pages stand, without remembering anything; for pages whose items wait.
 with q as materialized (
     select q.hash, q.page, u.host from unnest(%(hash)s::bigint[], %(page)s::bigint[]) as q (hash, page) join url u on u.id = q.page
 )
-select q.page, q.hash, p.page, coalesce(g.duplicate_of, p.page), u.host, p.host = q.host, p.number
+select q.page, q.hash, coalesce(nullif(g.duplicate_of, q.page), p.page), u.host, p.number
 from q cross join lateral (select * from paragraph where hash = q.hash order by (host = q.host) desc limit 4) p
-    left join page g on g.url = p.page left join url u on u.id = p.page where p.page <> q.page;
+    left join page g on g.url = p.page left join url u on u.id = coalesce(nullif(g.duplicate_of, q.page), p.page) where p.page <> q.page;
 
 -- name: put_exact
 -- Stores the digests of originals; under the lock.
@@ -118,8 +133,17 @@ with n as materialized (
 update page p set known_share = n.share from n where p.url = n.page and p.known_share is distinct from n.share;
 
 -- name: drop_clusters
--- Forgets clusters whose first page is no original any more; under the lock.
-delete from cluster where original = any (%(ids)s::bigint[]);
+-- Forgets clusters whose first page, or the one that stands for all, is judged anew; gives the first pages of the latter. Under the lock.
+with dropped as (
+    delete from cluster where original = any (%(ids)s::bigint[])
+)
+delete from cluster c using unnest(%(ids)s::bigint[]) n (page) cross join lateral (select duplicate_of from page where url = n.page limit 1) p
+where c.original = p.duplicate_of and c.kept = n.page and c.original <> all (%(ids)s::bigint[])
+returning c.original;
+
+-- name: members
+-- Copies of pages, some of them: one is to be found that stands for all; under the lock, when another one has left.
+select url, duplicate_of from page where duplicate_of = any (%(originals)s::bigint[]) order by duplicate_of, url limit 1000;
 
 -- name: put_clusters
 -- Says which page stands for all of a cluster that has got new members; under the lock.
@@ -129,7 +153,8 @@ with joined as materialized (
         join page p on p.url = n.page
 ), candidate as (
     select original, original as page, false as named from joined
-    union all select c.original, c.kept, c.named from cluster c where c.original in (select original from joined)
+    union all select c.original, c.kept, c.named from cluster c join page k on k.url = c.kept
+        where c.original in (select original from joined) and (c.kept = c.original or k.duplicate_of = c.original)
     union all select original, page, false from joined
     union all select j.original, j.canonical, true from joined j join page m on m.url = j.canonical
         where m.url = j.original or m.duplicate_of = j.original

@@ -77,7 +77,7 @@ delete from page_version where url = any (%(ids)s::bigint[]) and at <= %(until)s
 
 -- name: takedown_pages
 -- Deletes pages with their links, texts and all that they are compared by, until a time; for each rule.
--- Their copies are nobody's copies then. A paragraph is known by its hash, so its page is looked for in the whole table.
+-- Their copies are nobody's copies then, and are judged anew by the next worker. A paragraph is known by its hash, so its page is looked for in the whole table.
 with gone as (
     delete from page where url = any (%(ids)s::bigint[]) and at <= %(until)s returning url
 ), texts as (
@@ -92,9 +92,14 @@ with gone as (
     delete from paragraph where page in (select url from gone)
 ), clusters as (
     delete from cluster where original in (select url from gone)
+), kept as (
+    update cluster set kept = original, named = false where kept in (select url from gone) and original not in (select url from gone)
 ), copies as (
     update page set duplicate_of = null, duplicate_kind = null, similarity = null, noted = true
     where duplicate_of = any (%(ids)s::bigint[]) and duplicate_of in (select url from gone) and url <> all (%(ids)s::bigint[])
+    returning url
+), unjudged as (
+    insert into unjudged select url from copies on conflict do nothing
 )
 delete from page_links where url in (select url from gone);
 
