@@ -107,9 +107,7 @@ class PageMarking:
                 )
         if self._marker is None:
             return
-        directives = page.directives
-        expired = directives.expires is not None and directives.expires <= page.at
-        if directives.noindex or expired or not page.body:
+        if _is_withdrawn(page) or not page.body:
             page.marks = WITHDRAWN
             return
         page.marks = self._marker.mark_blocks(
@@ -121,8 +119,14 @@ class PageMarking:
         )
 
     def _queue_article(self, page: Page, document: Document) -> None:
-        if len(page.body) <= MAX_ARTICLE and not page.directives.noindex:
+        if len(page.body) <= MAX_ARTICLE and not _is_withdrawn(page):
             page.article = ArticleSource(pack_body(page.body), document.charset)
+
+
+def _is_withdrawn(page: Page) -> bool:
+    """Does the page itself say that it is not to be listed, or not any more?"""
+    expires = page.directives.expires
+    return page.directives.noindex or (expires is not None and expires <= page.at)
 
 
 def _has_new_text(page: Page, ticket: Ticket) -> bool:
