@@ -55,7 +55,7 @@ class QueuedPage(NamedTuple):
     is_copy: bool = False
     """The page as a whole is a copy of another one."""
     is_withdrawn: bool = False
-    """The page is gone by now, or forbids to be listed."""
+    """The page says by now that it is not to be listed, or not any more."""
     version: int = 0
     """Which version of its article is being sent; 0: none."""
 

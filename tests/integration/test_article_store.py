@@ -389,16 +389,6 @@ def test_an_article_whose_item_was_never_sent_is_sent_whatever_its_page_becomes(
     assert room.put(queued) == Stored(must_send=True)
 
 
-def test_with_all_copies_kept_each_address_has_an_article_of_its_own(room: Newsroom) -> None:
-    room.store.keeps_copies = True
-    room.copies.frontier.keeps_copies = True
-    for url in PAGES:
-        room.read({url: PAGES[url]})
-    assert {stored.version for stored in room.take().values()} == {1}
-    assert sorted(room.articles()) == sorted(PAGES)
-    assert set(room.states().values()) == {"sent"}
-
-
 def test_copies_wait_until_it_is_known_whether_their_page_is_an_article(room: Newsroom) -> None:
     copy = f"{HOST}/copy.html"
     room.read({FIRST: PAGES[FIRST], copy: PAGES[FIRST]})

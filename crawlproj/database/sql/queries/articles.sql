@@ -25,7 +25,7 @@ returning url;
 
 -- name: take_articles
 -- Gives a worker the next pages of the queue, for a while.
--- Those without a body are articles that are stored, and whose items are to be sent. Withdrawn: its page is gone or forbids to be listed.
+-- Those without a body are articles that are stored, and whose items are to be sent. Withdrawn: by now its page forbids to be listed.
 -- Planned each time: the queue may be empty now, and very long later.
 with taken as (
     select page from article_queue where crawl = %(crawl)s and (taken_until is null or taken_until < now())
