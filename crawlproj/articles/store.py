@@ -22,9 +22,9 @@ from crawlproj.database.queries import Queries
 
 ARCHIVE_STEP: Final = timedelta(seconds=1)
 """The archive tells captures apart by seconds."""
-TAKEN_S: Final = 180.0
-"""So long a worker has what it took; then another one may take it. Longer than a page takes that is
-tried again: what is being sent meanwhile must stay this worker's.
+TAKEN_S: Final = 120.0
+"""So long a worker has what it took; then another one may take it. What is being sent is renewed
+between two tries of pages, and one with the start of a process may take 80 s.
 """
 IN_FIELDS: Final = ("authors", "language", "section", "keywords", "place", "image", "canonical")
 """Fields that are stored together, and not in columns of their own."""

@@ -368,7 +368,7 @@ class ArticleThreads:
     ) -> None:
         site = self._site_of(queued.url)
         try:
-            fields = self._read_fields(reader, queued, site, tries=tries)
+            fields = self._read_fields(store, reader, queued, site=site, tries=tries)
         except ArticleReadError as error:
             if self._stopping:
                 return
@@ -386,7 +386,12 @@ class ArticleThreads:
         self._store(store, queued, site, fields=fields)
 
     def _read_fields(
-        self, reader: Reader, queued: QueuedPage, site: SiteRules | None, tries: int
+        self,
+        store: ArticleStore,
+        reader: Reader,
+        queued: QueuedPage,
+        site: SiteRules | None,
+        tries: int,
     ) -> ArticleFields:
         """What the process finds in a page. One on which it crashes is tried again, and so is one
         that takes too long by the clock: others may have had the processor.
@@ -409,6 +414,7 @@ class ArticleThreads:
                 else:
                     raise
                 self._count("articles/tried_again", 1)
+                self._renew_sending(store)
             finally:
                 self._count("articles/ms", round(1000 * (time.monotonic() - started)))
 
