@@ -353,7 +353,8 @@ def _take_articles(db: Database, frontier: PostgresFrontier, work: Round) -> Non
         store.begin(queued)
         text = f"The text of article number {number // 2}. " * 20
         new = NewArticle(queued, "example", "example", ArticleFields("A title", text))
-        if store.put(new).version:
+        stored = store.put(new)
+        if stored is not None and stored.version:
             store.addresses(queued.page)
     store.renew([queued.page for queued in taken])
     store.end((queued, ArticleState.SENT) for queued in taken)

@@ -22,8 +22,10 @@ from crawlproj.database.queries import Queries
 
 ARCHIVE_STEP: Final = timedelta(seconds=1)
 """The archive tells captures apart by seconds."""
-TAKEN_S: Final = 60.0
-"""So long a worker has what it took; then another one may take it."""
+TAKEN_S: Final = 120.0
+"""So long a worker has what it took; then another one may take it. What is being sent is renewed
+between two tries of pages, and one with the start of a process may take 80 s.
+"""
 IN_FIELDS: Final = ("authors", "language", "section", "keywords", "place", "image", "canonical")
 """Fields that are stored together, and not in columns of their own."""
 
@@ -50,10 +52,16 @@ class QueuedPage(NamedTuple):
     tries: int
     language: str
     canonical_page: int | None
+    is_copy: bool = False
+    """The page as a whole is a copy of another one."""
+    is_withdrawn: bool = False
+    """The page says by now that it is not to be listed, or not any more."""
+    version: int = 0
+    """Which version of its article is being sent; 0: none."""
 
 
 class StoredArticle(NamedTuple):
-    """A row of `article`."""
+    """A row of `article`. `sent`: the last version whose item has passed the pipelines."""
 
     page: int
     version: int
@@ -64,6 +72,7 @@ class StoredArticle(NamedTuple):
     fields: dict[str, Any]
     site: str
     at: datetime
+    sent: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +90,24 @@ class NewArticle:
 @dataclass(frozen=True, slots=True)
 class Stored:
     """What came of it: an article to be sent (`version` 1 or higher), or the same as another one,
-    or as before (`version` 0).
+    or as before (`version` 0). `must_send`: as before, but its item was never sent.
     """
 
     version: int = 0
     same_as: int | None = None
+    must_send: bool = False
 
 
 class ArticleStore:
-    """For one crawl, one worker and one thread; `database` is that thread's own connection."""
+    """For one crawl, one worker and one thread; `database` is that thread's own connection.
+    `keeps_copies`: the same article at another address is an article of its own.
+    """
 
-    def __init__(self, database: Database, crawl: int, worker: str) -> None:
+    def __init__(
+        self, database: Database, crawl: int, worker: str, keeps_copies: bool = False
+    ) -> None:
         self.database = database
+        self.keeps_copies = keeps_copies
         self._crawl = crawl
         self._worker = worker
 
@@ -101,12 +116,22 @@ class ArticleStore:
         takers = [row[0] for row in self.database.fetch_rows("article_takers", crawl=self._crawl)]
         dead = [worker for worker in takers if is_dead(worker)]
         if dead:
-            self.database.run("free_articles", workers=array_literal(dead), but=array_literal([]))
+            self.database.run(
+                "free_articles",
+                workers=array_literal(dead),
+                but=array_literal([]),
+                blameless=False,
+            )
 
     def free_own(self, but: Sequence[int] = ()) -> None:
-        """Put back what this worker has taken, but these pages."""
+        """Put back what this worker has taken, but these pages. No try of them counts: whoever puts
+        them back was not ended by one.
+        """
         self.database.run(
-            "free_articles", workers=array_literal([self._worker]), but=array_literal(but)
+            "free_articles",
+            workers=array_literal([self._worker]),
+            but=array_literal(but),
+            blameless=True,
         )
 
     def take(self, number: int) -> list[QueuedPage]:
@@ -119,6 +144,12 @@ class ArticleStore:
             seconds=TAKEN_S,
         )
         return sorted((QueuedPage(*row) for row in rows), key=lambda row: (row.at, row.page))
+
+    def drop_copy(self, queued: QueuedPage) -> bool:
+        """Take a page out of the queue if it is a copy of one whose article is known by now."""
+        if self.keeps_copies or not queued.is_copy:
+            return False
+        return self.database.run("drop_article_copies", pages=array_literal([queued.page])) > 0
 
     def begin(self, queued: QueuedPage) -> int | None:
         """Note that a page is read now: how many tries that makes. None: it is not ours any more,
@@ -139,8 +170,9 @@ class ArticleStore:
         """Keep articles for longer whose items are on their way through the pipelines."""
         self.database.run("renew_articles", pages=array_literal(pages), seconds=TAKEN_S)
 
-    def put(self, article: NewArticle, mends: bool = False) -> Stored:
-        """Store an article: a new one, another version, or another address of a known one.
+    def put(self, article: NewArticle, mends: bool = False) -> Stored | None:
+        """Store an article: a new one, another version, or another address of a known one. None:
+        the page was fetched anew, taken by somebody else or forgotten meanwhile.
 
         `mends`: the page is from the archive and not in the queue; what was taken from it before
         is replaced, and that is no new version.
@@ -150,11 +182,17 @@ class ArticleStore:
         site = site_number(self._crawl, article.site)
         with self.database.transaction() as tx:
             tx.run("lock_site_articles", site=site)
+            if not self._may_store(tx, queued, mends=mends):
+                return None
             own = self.own_article(tx, queued.page)
             if own is not None and mends and own.at >= queued.at + ARCHIVE_STEP:
                 return Stored()  # the archive has only older captures
-            is_same = own is not None and (own.title, own.text) == (fields.title, fields.text)
-            if is_same and not mends:
+            title = _storable(fields.title)
+            text = _storable(fields.text) or ""
+            if own is not None and (own.title, own.text) == (title, text) and not mends:
+                if own.sent < own.version:
+                    self._await_sending(tx, queued)
+                    return Stored(must_send=True)
                 self._end(tx, [(queued, ArticleState.SENT)])
                 return Stored()
             keys = {
@@ -163,8 +201,9 @@ class ArticleStore:
             }
             if own is None:
                 same_as = self._same_article(tx, article, keys)
-                if same_as is not None:
-                    tx.run("put_article_address", page=queued.page, article=same_as)
+                if same_as is not None and tx.run(
+                    "put_article_address", page=queued.page, article=same_as
+                ):
                     self._end(tx, [(queued, ArticleState.COPY)])
                     return Stored(same_as=same_as)
                 tx.run("drop_article_address", page=queued.page)
@@ -174,8 +213,8 @@ class ArticleStore:
                 crawl=self._crawl,
                 site=article.site_name,
                 at=queued.at,
-                title=_storable(fields.title),
-                text=_storable(fields.text) or "",
+                title=title,
+                text=text,
                 date=fields.date,
                 modified=_modified(fields, own, queued, mends=mends),
                 step=0 if mends else 1,
@@ -185,13 +224,27 @@ class ArticleStore:
             if mends:
                 tx.run("mark_mended", page=queued.page)
                 return Stored(version=version)
-            tx.run("await_sending", page=queued.page, at=queued.at, seconds=TAKEN_S)
+            self._await_sending(tx, queued)
         return Stored(version=version)
+
+    def _may_store(self, tx: Queries, queued: QueuedPage, mends: bool) -> bool:
+        """Is the page still there and, unless it is from the archive, this worker's? It stays so
+        until the transaction ends.
+        """
+        if mends:
+            return tx.fetch_value("is_own_page", page=queued.page) is not None
+        held = tx.fetch_value("hold_article", page=queued.page, at=queued.at, worker=self._worker)
+        return held is not None
+
+    def _await_sending(self, tx: Queries, queued: QueuedPage) -> None:
+        tx.run("await_sending", page=queued.page, at=queued.at, seconds=TAKEN_S)
 
     def _same_article(
         self, tx: Queries, article: NewArticle, keys: dict[str, int | None]
     ) -> int | None:
         """The page of a known article that this one is, too."""
+        if self.keeps_copies:
+            return None
         queued = article.queued
         fields = article.fields
         rows = tx.fetch_rows(
@@ -223,7 +276,9 @@ class ArticleStore:
         return [row[0] for row in self.database.fetch_rows("article_addresses", page=page)]
 
     def end(self, ended: Iterable[tuple[QueuedPage, ArticleState]]) -> None:
-        """Take pages out of the queue, unless they were read again meanwhile."""
+        """Take pages out of the queue, unless they were read again meanwhile, and note which
+        versions of their articles were sent.
+        """
         self._end(self.database, list(ended))
 
     def _end(self, queries: Queries, ended: Sequence[tuple[QueuedPage, ArticleState]]) -> None:
@@ -232,6 +287,9 @@ class ArticleStore:
             page=array_literal([queued.page for queued, _ in ended]),
             at=array_literal([queued.at for queued, _ in ended]),
             state=array_literal([state.value for _, state in ended]),
+            version=array_literal(
+                [queued.version if state is ArticleState.SENT else 0 for queued, state in ended]
+            ),
         )
 
 

@@ -47,8 +47,8 @@ _NAMES: Final = frozenset(field.name for field in fields(ArticleFields))
 
 
 class ArticleReadError(Exception):
-    """A page of which there is no article. `reason` is "too_big", "timeout", "crashed" (try again),
-    "garbage", or "error: " with what went wrong.
+    """A page of which there is no article. `reason` is "too_big", "timeout" (of CPU), "late" (by
+    the clock: try again), "crashed" (try again), "garbage", or "error: " with what went wrong.
     """
 
     def __init__(self, reason: str) -> None:
@@ -140,7 +140,7 @@ class ArticleReader:
             process.write_frame(frame, end)
             reply = json.loads(process.read_frame(MAX_REPLY, end))
         except TimeoutError:
-            raise self._failure("timeout") from None
+            raise self._failure("late") from None
         except OSError:
             is_timeout = process.exit_signal() in (signal.SIGPROF, signal.SIGXCPU)
             raise self._failure("timeout" if is_timeout else "crashed") from None

@@ -153,7 +153,7 @@ class ItemScraper(Scraper):
         scheduler = getattr(self.crawler.engine, "scheduler", None)
         worker = getattr(scheduler, "worker", None)
         if isinstance(worker, CrawlWorker):
-            await worker.finish_articles()
+            await worker.finish_articles(stopped=not self.crawler.crawling)
         await super().close_spider_async()
 
     def _log_page(self, line: Any, page: Page, exc_info: bool = False) -> None:

@@ -70,7 +70,8 @@ class ArchivedArticles:
             crawl = open_frontier(database, config, self._name).crawl_id
             own = database.new_connection()
             self._stack.callback(own.close)
-            self._store = ArticleStore(own, crawl, WORKER)
+            keeps_copies = config.duplicates.keep_all
+            self._store = ArticleStore(own, crawl, WORKER, keeps_copies=keeps_copies)
 
     def _close(self) -> None:
         self._thread.shutdown(cancel_futures=True)
@@ -130,10 +131,10 @@ class ArchivedArticles:
             own = store.is_own_page(new.queued.page)
             if own is None:
                 return item_of_fields(new.queued.url, new.fields, new.site_name)
-            if not own:
+            if not own and not store.keeps_copies:
                 return None
         done = store.put(new, mends=True)
-        if done.same_as is not None:
+        if done is None or done.same_as is not None:
             return None
         self._crawler.stats.inc_value("articles/mended")
         stored = store.get(new.queued.page)

@@ -9,6 +9,7 @@ nothing holds a page, a host or the database thread.
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections import Counter
@@ -51,11 +52,27 @@ BROKEN_S: Final = 60.0
 """So long no page is taken when it is the process that fails, and not the pages."""
 MAX_ALARMS: Final = 1_000
 AWAY_S: Final = 1.0
+"""So long the database is left alone when it is away; twice as long each time."""
+MAX_AWAY_S: Final = 30.0
+MAX_ERRORS: Final = 5
+"""After so many errors in a row that have nothing to do with a page a thread ends."""
 STOP_S: Final = 5.0
 """So long a page may take to be read to its end when the crawl has ended."""
+PROBE: Final = (
+    b"<html><body><article><h1>The old bridge is open again</h1><p>The bridge over the river was "
+    b"closed for two years, and is open again since Monday, said the mayor.</p></article></body>"
+)
+PROBE_URL: Final = "https://www.example.org/bridge.html"
+"""A page that any process can read that works at all."""
+_NO_KIND: Final = re.compile(r"""['"0-9].*""", re.DOTALL)
+"""What differs from one alarm of a kind to the next: values and numbers."""
 
 Labels: TypeAlias = Callable[[Article], Iterable[str]]
 SiteOf: TypeAlias = Callable[[str], SiteRules | None]
+
+
+class ProcessBrokenError(Exception):
+    """It is not a page that can't be read, but the process that can't run."""
 
 
 class Reader(Protocol):
@@ -104,10 +121,10 @@ class ArticleThreads:
         self._sent: list[QueuedPage] = []
         self._stopping = False
         self._renewed_at = time.monotonic()
-        self._crashes = 0
-        """How many pages in a row the process crashed on."""
-        self.alarms: Counter[tuple[str, str]] = Counter()
-        """Of each site what is odd about it, and how often it was."""
+        self._broken: set[int] = set()
+        """Threads that have ended with an error."""
+        self.alarms: Counter[tuple[str, str, str]] = Counter()
+        """Of each site and field what kind of thing is odd about it, and how often it was."""
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"articles-{number}")
             for number in range(len(stores))
@@ -136,21 +153,28 @@ class ArticleThreads:
     def is_idle(self) -> bool:
         """Is all done that this worker can do?"""
         with self._lock:
-            if self._sending or self._sent:
+            if self._sending:
+                return False
+            if len(self._broken) == len(self._threads):
+                return True
+            if self._sent:
                 return False
             return all(number >= self._wanted for number in self._empty_at)
 
-    def stop(self) -> None:
-        """End the threads. What is under way stays in the queue, for whoever comes next."""
+    def stop(self, wait_s: float | None = None) -> None:
+        """End the threads, all of them in so long. What is under way stays in the queue, for
+        whoever comes next.
+        """
         with self._bell:
             if self._stopping:
                 return
             self._stopping = True
             self._bell.notify_all()
+        until = time.monotonic() + (STOP_S if wait_s is None else min(wait_s, STOP_S))
         for thread, store in zip(self._threads, self._stores, strict=True):
             if thread.ident is None:
                 continue
-            thread.join(STOP_S)
+            thread.join(max(0.0, until - time.monotonic()))
             if thread.is_alive():
                 log.info("An article that takes long is left to the next run")
                 self._give_back(store)
@@ -162,8 +186,10 @@ class ArticleThreads:
         reader = self._make_reader()
         is_first = number == 0
         must_free = False
+        pause_s = 0.0
+        errors = 0
         try:
-            while not self._stopping:
+            while not self._stopping and errors < MAX_ERRORS:
                 try:
                     if is_first:
                         store.free_dead(is_dead)
@@ -172,20 +198,45 @@ class ArticleThreads:
                         self._free_taken(store)
                         must_free = False
                     self._turn(number, store, reader)
-                except DatabaseError as error:
-                    # The database thread finds out, too, and ends the crawl if it stays away.
-                    log.info("Articles wait for the database: %s", error)
-                    self._count("articles/database_away", 1)
+                    pause_s = 0.0
+                    errors = 0
+                except Exception as error:
+                    if _is_away(error):
+                        self._note_away(error, is_first=not pause_s)
+                    else:
+                        log.exception("An error in the thread that takes articles")
+                        errors += 1
                     must_free = True
-                    self._wait(AWAY_S)
-        except Exception:
-            log.exception("Articles are not taken any more")
-            self._count("articles/broken", 1)
-            with self._bell:
-                self._empty_at[number] = 1 << 62
+                    pause_s = min(2 * pause_s or AWAY_S, MAX_AWAY_S)
+                    self._pause(pause_s)
         finally:
             reader.close()
             self._give_back(store)
+            if not self._stopping:
+                self._note_broken(number)
+
+    def _note_away(self, error: Exception, is_first: bool) -> None:
+        """Say once that the database is away. Its own thread finds out, too, and ends the crawl if
+        it stays away.
+        """
+        if is_first:
+            log.info("Articles wait for the database: %s", error)
+            self._count("articles/database_away", 1)
+
+    def _note_broken(self, number: int) -> None:
+        log.error("Articles are not taken any more; those that are left wait for the next run")
+        self._count("articles/broken", 1)
+        with self._bell:
+            self._broken.add(number)
+            self._empty_at[number] = 1 << 62
+        self._on_idle()
+
+    def _pause(self, seconds: float) -> None:
+        """Wait so long whatever there is to do, unless the threads are to end."""
+        until = time.monotonic() + seconds
+        with self._bell:
+            while not self._stopping and time.monotonic() < until:
+                self._bell.wait(until - time.monotonic())
 
     def _free_taken(self, store: ArticleStore) -> None:
         """Put back what was taken when the database went away, but not what is being sent."""
@@ -197,8 +248,8 @@ class ArticleThreads:
         try:
             self._end_sent(store)
             store.free_own()
-        except DatabaseError as error:
-            log.debug("What was taken from the queue of articles is free later: %s", error)
+        except Exception as error:
+            log.debug("What was taken from the queue of articles is free later: %r", error)
         store.database.close()
 
     def _turn(self, number: int, store: ArticleStore, reader: Reader) -> None:
@@ -220,8 +271,10 @@ class ArticleThreads:
                 return
             if place:
                 self._end_sent(store)
-            self._take_article(store, reader, queued)
-            if self._crashes > 1:
+                self._renew_sending(store)
+            try:
+                self._try_page(store, reader, queued)
+            except ProcessBrokenError:
                 self._wait_for_process(number, store)
                 return
         if pages:
@@ -269,10 +322,31 @@ class ArticleThreads:
         with self._lock:
             return not self._sending and not self._sent
 
+    def _try_page(self, store: ArticleStore, reader: Reader, queued: QueuedPage) -> None:
+        """Take the article of a page; whatever it does to us, only this page is set aside."""
+        try:
+            self._take_article(store, reader, queued)
+        except ProcessBrokenError:
+            raise
+        except Exception as error:
+            if _is_away(error):
+                raise
+            log.exception("An error over the article of %s", queued.url)
+            self._count("articles/failed/error", 1)
+            with self._lock:
+                self._sending.pop(queued.page, None)
+            store.end([(queued, ArticleState.FAILED)])
+
     def _take_article(self, store: ArticleStore, reader: Reader, queued: QueuedPage) -> None:
         """Store the article of a page and send it, or say why there is none."""
         if queued.page in self._sending:
             # It takes the pipelines so long that it came up again.
+            return
+        if queued.is_withdrawn:
+            self._fail(store, queued, "withdrawn")
+            return
+        if store.drop_copy(queued):
+            self._count("articles/copies", 1)
             return
         if queued.body is None:
             stored = store.get(queued.page)
@@ -292,27 +366,16 @@ class ArticleThreads:
     def _read_article(
         self, store: ArticleStore, reader: Reader, queued: QueuedPage, tries: int
     ) -> None:
-        assert queued.body is not None
         site = self._site_of(queued.url)
-        started = time.monotonic()
         try:
-            body = unpack_body(queued.body)
-            fields = reader.read(
-                body, queued.url, queued.charset, site.fields if site is not None else None
-            )
+            fields = self._read_fields(store, reader, queued, site=site, tries=tries)
         except ArticleReadError as error:
-            reason = str(error)
-            if reason != "crashed":
-                self._fail(store, queued, reason)
-            elif tries < MAX_TRIES:
-                self._count("articles/tried_again", 1)
-                self._read_article(store, reader, queued, tries + 1)
-            elif self._note_crash():
-                self._fail(store, queued, reason)
+            if self._stopping:
+                return
+            if error.reason == "crashed" and not _can_run(reader):
+                raise ProcessBrokenError from error
+            self._fail(store, queued, error.reason)
             return
-        finally:
-            self._count("articles/ms", round(1000 * (time.monotonic() - started)))
-        self._crashes = 0
         if self._stopping:
             # It may have been given back already, and somebody else may have it.
             return
@@ -322,26 +385,55 @@ class ArticleThreads:
             return
         self._store(store, queued, site, fields=fields)
 
-    def _note_crash(self) -> bool:
-        """Is a page to blame on which the process crashed each time? Not if that was so with the
-        page before, too: then the process can't be run, for want of memory perhaps.
+    def _read_fields(
+        self,
+        store: ArticleStore,
+        reader: Reader,
+        queued: QueuedPage,
+        site: SiteRules | None,
+        tries: int,
+    ) -> ArticleFields:
+        """What the process finds in a page. One on which it crashes is tried again, and so is one
+        that takes too long by the clock: others may have had the processor.
         """
-        self._crashes += 1
-        return self._crashes == 1
+        assert queued.body is not None
+        body = unpack_body(queued.body)
+        selectors = site.fields if site is not None else None
+        may_be_late = True
+        while True:
+            started = time.monotonic()
+            try:
+                return reader.read(body, queued.url, queued.charset, selectors)
+            except ArticleReadError as error:
+                if self._stopping:
+                    raise
+                if error.reason == "late" and may_be_late:
+                    may_be_late = False
+                elif error.reason == "crashed" and tries < MAX_TRIES:
+                    tries += 1
+                else:
+                    raise
+                self._count("articles/tried_again", 1)
+                self._renew_sending(store)
+            finally:
+                self._count("articles/ms", round(1000 * (time.monotonic() - started)))
 
     def _wait_for_process(self, number: int, store: ArticleStore) -> None:
-        """Leave all pages in the queue for a while; a crawl that has nothing else to do ends."""
+        """Leave all pages in the queue for a while, that of the last crash too, as it is not to
+        blame; a crawl that has nothing else to do ends.
+        """
         log.warning("The process that takes articles crashes; it is tried again in a minute")
         self._count("articles/process_broken", 1)
         self._free_taken(store)
         until = time.monotonic() + BROKEN_S
         while not self._stopping and time.monotonic() < until:
             self._end_sent(store)
+            self._renew_sending(store)
             with self._lock:
                 wanted = self._wanted
                 self._empty_at[number] = wanted
             self._on_idle()
-            self._wait(until - time.monotonic(), wanted)
+            self._wait(min(until - time.monotonic(), RENEW_S), wanted)
 
     def _store(
         self,
@@ -363,12 +455,15 @@ class ArticleThreads:
             log.warning("The database refuses the article of %s: %s", queued.url, error)
             self._fail(store, queued, "refused")
             return
+        if result is None:
+            return
         if result.same_as is not None:
             self._count("articles/same", 1)
         elif not result.version:
             self._count("articles/as_before", 1)
         else:
             self._count("articles/versions" if result.version > 1 else "articles/new", 1)
+        if result.version or result.must_send:
             stored = store.get(queued.page)
             if stored is not None:
                 self._hand_over(store, queued, stored)
@@ -388,6 +483,7 @@ class ArticleThreads:
     def _hand_over(self, store: ArticleStore, queued: QueuedPage, stored: StoredArticle) -> None:
         addresses = store.addresses(queued.page)
         item = item_of_stored(queued.url, stored, queued.language, addresses)
+        queued = queued._replace(version=stored.version)
         with self._lock:
             self._sending[queued.page] = queued
         self._send(queued, item)
@@ -396,19 +492,40 @@ class ArticleThreads:
         name = reason.partition(":")[0].replace(" ", "_")
         self._count(f"articles/failed/{name}", 1)
         log.info("No article (%s): %s", reason, queued.url)
+        stored = None if queued.is_withdrawn else store.get(queued.page)
+        if stored is not None and stored.sent < stored.version:
+            # What an earlier visit brought was not sent yet.
+            self._hand_over(store, queued, stored)
+            return
         store.end([(queued, ArticleState.FAILED)])
 
     def _note_alarms(
         self, queued: QueuedPage, site: SiteRules | None, fields: ArticleFields
     ) -> None:
-        """Log each kind of alarm of a site once; all are counted."""
+        """Log each kind of alarm of a field of a site once; all are counted."""
         if site is None:
             return
         for alarm in fields.alarms:
             self._count("articles/alarms", 1)
-            key = (site.name, alarm)
+            field, _, text = alarm.partition(": ")
+            kind = text.removeprefix(f"the selector {site.fields.get(field)!r} ")
+            key = (site.name, field, _NO_KIND.sub("", kind))
             if key not in self.alarms and len(self.alarms) >= MAX_ALARMS:
                 continue
             self.alarms[key] += 1
             if self.alarms[key] == 1:
                 log.warning("%s: %s (first on %s)", site.name, alarm, queued.url)
+
+
+def _is_away(error: Exception) -> bool:
+    """Is it the database that has failed, and not what it was asked?"""
+    return isinstance(error, DatabaseError) and not blames_content(error)
+
+
+def _can_run(reader: Reader) -> bool:
+    """Can the process read anything? Else no page is to blame for it: memory may be short."""
+    try:
+        reader.read(PROBE, PROBE_URL, "utf-8", None)
+    except ArticleReadError as error:
+        return error.reason not in ("crashed", "late")
+    return True

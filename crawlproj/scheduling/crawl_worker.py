@@ -103,6 +103,8 @@ TIDY_S = 2.0
 """After so many big bodies, and not more often than that, memory is given back."""
 ARTICLES_S = 10.0
 """So long the end of a crawl waits for the articles of its last pages."""
+LEAST_STOP_S = 1.0
+"""So long the threads of articles have at least to write what was sent."""
 PREVIEW_S = 60.0
 """So long items wait at most until it is known whether their page is a copy."""
 FOUND_ON = {"feed": Found.FEED, "sitemap": Found.SITEMAP}
@@ -293,10 +295,16 @@ class CrawlWorker:
         if not number or not wants_articles(self._spider):
             return
         crawl = self.frontier.crawl_id
-        self.frontier.keeps_copies = self.config.duplicates.keep_all
+        keeps_copies = self.config.duplicates.keep_all
+        self.frontier.keeps_copies = keeps_copies
         self.articles = ArticleThreads(
             [
-                ArticleStore(database.new_connection(), crawl, f"{self.name}-{thread}")
+                ArticleStore(
+                    database.new_connection(),
+                    crawl,
+                    f"{self.name}-{thread}",
+                    keeps_copies=keeps_copies,
+                )
                 for thread in range(number)
             ],
             site_of=self._site_of,
@@ -324,27 +332,36 @@ class CrawlWorker:
 
     async def _pass_pipelines(self, queued: QueuedPage, item: Article) -> None:
         assert self.articles is not None
-        await self._send_item(item)
-        self._count("articles/sent", 1)
+        try:
+            await self._send_item(item)
+        except Exception:  # as with items whose pipeline fails
+            log.exception("The item of %s has not passed the pipelines", item.url)
+        else:
+            self._count("articles/sent", 1)
         self.articles.note_sent(queued)
 
-    async def finish_articles(self) -> None:
+    async def finish_articles(self, stopped: bool) -> None:
         """Wait until the articles of all pages that were read have passed the pipelines, but not
-        for ever; what is left waits in the database for the next run.
+        for ever, and only for CRAWL_SHUTDOWN if the crawl was `stopped`; what is left waits in the
+        database for the next run.
         """
         if self.articles is None:
             return
         self.database_thread.ring()
-        until = time.monotonic() + ARTICLES_S
+        wait_s = ARTICLES_S
+        if stopped:
+            wait_s = min(ARTICLES_S, self.config.shutdown_s)
+        until = time.monotonic() + wait_s
         while time.monotonic() < until and self.database_thread.is_alive():
             if not self.leases.unstored and self.articles.is_idle:
                 break
             await asyncio.sleep(0.05)
         self._sends = False
         if self._items:
-            await asyncio.wait(self._items, timeout=ARTICLES_S)
+            await asyncio.wait(self._items, timeout=max(0.0, until - time.monotonic()))
         # What the threads still do is counted, as the loop goes on meanwhile.
-        await asyncio.to_thread(self.articles.stop)
+        left_s = max(LEAST_STOP_S, until - time.monotonic())
+        await asyncio.to_thread(self.articles.stop, left_s)
 
     def _open_judge(self) -> None:
         """Let pages be compared, unless the settings say that none are."""

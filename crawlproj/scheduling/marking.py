@@ -120,7 +120,7 @@ class PageMarking:
         )
 
     def _queue_article(self, page: Page, document: Document) -> None:
-        if len(page.body) <= MAX_ARTICLE and not page.directives.noindex:
+        if len(page.body) <= MAX_ARTICLE and not page.noindex:
             page.article = ArticleSource(pack_body(page.body), document.charset)
 
 

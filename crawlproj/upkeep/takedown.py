@@ -115,7 +115,9 @@ def _erase_batch(tx: Transaction, rule: TakedownRule, ids: str, until: datetime)
     else:
         touched = tx.fetch_rows("takedown_blank", ids=ids, until=until)
     versions = tx.run("takedown_versions", ids=ids, until=until)
+    tx.run("takedown_queued", ids=ids, until=until)
     tx.run("takedown_pages", ids=ids, until=until)
+    tx.run("takedown_articles", ids=ids, until=until)
     tx.run("takedown_counted", id=rule.id, urls=len(touched), versions=versions)
     refresh_hosts(tx, touched)
 

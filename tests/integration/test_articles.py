@@ -102,6 +102,20 @@ def test_each_article_comes_out_once_with_its_fields(database_url: str, tmp_path
     assert "Articles" in result.stdout
 
 
+def test_with_all_copies_kept_each_address_has_an_article_of_its_own(
+    database_url: str, tmp_path: Path
+) -> None:
+    with serve_news(PAGES) as web:
+        result, items = crawl(web, database_url, tmp_path, DUPLICATE_KEEP="all")
+    second = ["/print/2.html", "/world/2-slug.html", "/world/2.html"]
+    paths = sorted(item["url"].removeprefix(web.base) for item in items)
+    assert paths == sorted([*second, *(f"/world/{n}.html" for n in (1, 3, 4, 5))])
+    assert result.stats["articles/new"] == result.stats["articles/sent"] == 7
+    assert "articles/copies" not in result.stats
+    told = states(database_url)
+    assert {told[path] for path in second} == {"sent"}
+
+
 def test_a_changed_article_is_a_new_version(database_url: str, tmp_path: Path) -> None:
     with serve_news(PAGES) as web:
         crawl(web, database_url, tmp_path)

@@ -438,7 +438,7 @@ create table source (
 create index source_crawl on source (crawl, site);
 
 -- Articles, by the page that each was taken from first. `fields` has what else an item has; the keys tell the same article at another
--- address of its site.
+-- address of its site. `sent`: the last version whose item has passed the pipelines.
 create table article (
     page bigint primary key references url on delete cascade,
     crawl int not null references crawl on delete cascade,
@@ -453,7 +453,8 @@ create table article (
     modified text,
     fields jsonb not null,
     title_key bigint,
-    text_key bigint not null
+    text_key bigint not null,
+    sent int not null default 0
 );
 create index article_changed on article (crawl, changed_at, page);
 create index article_title on article (title_key) where title_key is not null;

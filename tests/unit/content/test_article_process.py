@@ -185,15 +185,15 @@ def test_a_page_that_takes_too_long_ends_the_process_alone(reader: ArticleReader
         (ANSWER + 'write(b\'{"authors": "Vera"}\')', "garbage"),
         (ANSWER + "write(b'{\"origins\": []}')", "garbage"),
         (ANSWER + 'write(b\'{"error": "KeyError: x"}\'); time.sleep(60)', "error: KeyError: x"),
-        (ANSWER + "os.write(1, struct.pack('<Q', 9) + b'half'); time.sleep(60)", "timeout"),
-        ("time.sleep(60)", "timeout"),
+        (ANSWER + "os.write(1, struct.pack('<Q', 9) + b'half'); time.sleep(60)", "late"),
+        ("time.sleep(60)", "late"),
     ],
 )
 def test_whatever_the_process_does_the_call_ends_and_says_why(
     monkeypatch: pytest.MonkeyPatch, code: str, told: str
 ) -> None:
     monkeypatch.setattr(article_process, "_CODE", START + code)
-    reader = ArticleReader(page_s=1 if told == "timeout" else 20)
+    reader = ArticleReader(page_s=1 if told == "late" else 20)
     assert reason(reader) == told
     assert reader._process is None or told.startswith("error")
     reader.close()

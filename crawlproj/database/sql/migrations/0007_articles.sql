@@ -30,7 +30,8 @@ create table article (
     modified text,
     fields jsonb not null,
     title_key bigint,
-    text_key bigint not null
+    text_key bigint not null,
+    sent int not null default 0
 );
 create index article_changed on article (crawl, changed_at, page);
 create index article_title on article (title_key) where title_key is not null;

@@ -75,9 +75,26 @@ returning crawl, host;
 -- Deletes versions of pages until a time; for each rule.
 delete from page_version where url = any (%(ids)s::bigint[]) and at <= %(until)s;
 
+-- name: takedown_queued
+-- Takes pages out of the queue of articles, those of a time; for each rule, first of all.
+-- Who has one stores its article before this, or not at all.
+delete from article_queue where page = any (%(ids)s::bigint[]) and at <= %(until)s;
+
+-- name: takedown_articles
+-- Deletes the articles of pages, those of a time; for each rule, when none of them can be stored any more.
+-- Other pages with the same article are read as if for the first time at their next visit: then it is theirs.
+with gone as (
+    delete from article where page = any (%(ids)s::bigint[]) and at <= %(until)s returning page
+), addresses as (
+    delete from article_address where page = any (%(ids)s::bigint[]) or article in (select page from gone) returning page
+)
+update url set visit = visit + 1, etag = null, modified = null, body_digest = null, block_digest = null
+where id in (select page from addresses) and id <> all (%(ids)s::bigint[]);
+
 -- name: takedown_pages
 -- Deletes pages with their links, texts and all that they are compared by, until a time; for each rule.
--- Their copies are nobody's copies then, and are judged anew by the next worker. A paragraph is known by its hash, so its page is looked for in the whole table.
+-- Their copies are nobody's copies then, and are judged anew by the next worker; those of articles are read anew, as their article was
+-- the one that goes. A paragraph is known by its hash, so its page is looked for in the whole table.
 with gone as (
     delete from page where url = any (%(ids)s::bigint[]) and at <= %(until)s returning url
 ), texts as (
@@ -97,7 +114,10 @@ with gone as (
 ), copies as (
     update page set duplicate_of = null, duplicate_kind = null, similarity = null, noted = true
     where duplicate_of = any (%(ids)s::bigint[]) and duplicate_of in (select url from gone) and url <> all (%(ids)s::bigint[])
-    returning url
+    returning url, article
+), anew as (
+    update url set visit = visit + 1, etag = null, modified = null, body_digest = null, block_digest = null
+    where id in (select url from copies where article = 'copy')
 ), unjudged as (
     insert into unjudged select url from copies on conflict do nothing
 )
