@@ -226,19 +226,26 @@ def without_signs() -> Iterator[None]:
     """Let the parse collect no signs of kinds, but for the count of articles in a page: two looks
     at an attribute.
     """
-    names = ("find_json_ld_types", "note_type", "DATE_NAMES")
-    before: dict[str, Any] = {name: getattr(html_elements, name) for name in names}
+    without: dict[str, Any] = {
+        "find_json_ld_types": lambda _: [],
+        "note_type": lambda _: [],
+        "DATE_NAMES": frozenset(),
+    }
+    before = {name: getattr(html_elements, name) for name in without}
     starts = {tag: html_elements.STARTS[tag] for tag in ("time", "body")}
-    html_elements.find_json_ld_types = html_elements.note_type = lambda _: []
-    html_elements.DATE_NAMES = frozenset()  # type: ignore[misc]
+    _set_all(without)
     html_elements.STARTS["time"] = None
     html_elements.STARTS["body"] = lambda target, tag, attrib: None
     try:
         yield
     finally:
         html_elements.STARTS.update(starts)
-        for name, value in before.items():
-            setattr(html_elements, name, value)
+        _set_all(before)
+
+
+def _set_all(values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(html_elements, name, value)
 
 
 def report_cost(pages: Sequence[LabelledPage]) -> bool:
@@ -266,7 +273,8 @@ def report_cost(pages: Sequence[LabelledPage]) -> bool:
             f"  {name:6} {both_ms:.3f} for its kind ({signs_ms:.3f} for signs in the parse, "
             f"{judging_ms:.3f} for judging), {plain_ms:.2f} for the parse without signs"
         )
-    return statistics.median([both_ms for *_, both_ms in rows]) <= MAX_COST_MS
+    middle_ms: float = statistics.median([both_ms for *_, both_ms in rows])
+    return middle_ms <= MAX_COST_MS
 
 
 def cpu_ms(work: Callable[[], object]) -> float:
