@@ -163,7 +163,10 @@ def _measure(url: str, folder: Path, port: int, *, minutes: float, sites: int) -
     for minute, number, median, p95 in rows:
         print(f"{minute:%H:%M} {number:>6} articles, waited {median:.1f} s (p95 {p95:.1f} s)")
     median_minute = statistics.median([number for _, number, *_ in rows][1:-1] or [0])
-    cpu_s = (lag["own"] + lag["children"] + postgres_s) / max(1, total) * 1000
+    if not total:
+        print("NOT REACHED: there is no article")
+        return 1
+    cpu_s = (lag["own"] + lag["children"] + postgres_s) / total * 1000
     print(
         f"{total} articles of {fetched} pages, {waiting} waiting; median minute {median_minute:.0f}"
     )

@@ -40,8 +40,10 @@ from crawlproj.frontier.base import (
     Content,
     CrawlSpec,
     Found,
+    HeldAddress,
     HostText,
     LeftOutHost,
+    Links,
     NewUrl,
     Outcome,
     PageText,
@@ -339,7 +341,12 @@ def _take_articles(db: Database, frontier: PostgresFrontier, work: Round) -> Non
             frontier.now(),
             200,
             next_visit=frontier.now() + timedelta(days=1),
-            content=Content(b"article", b"article", article=source),
+            content=Content(
+                b"article",
+                b"article",
+                article=source,
+                links=Links(held=(HeldAddress(ticket.id ^ 1, ticket.id, f"{ticket.url}?amp=1"),)),
+            ),
         )
         for ticket in tickets
     ]

@@ -146,8 +146,8 @@ class Article:
     """An article, as it passes the pipelines and comes out of feeds; None or empty where its page
     does not say. Dates are ISO 8601.
 
-    `version` is 1, or higher if the article was read before with another text; `addresses` are the
-    other addresses that it is known by so far.
+    `url` is the canonical one of its addresses, `addresses` are the others that it is known by so
+    far. `version` is 1, or higher if it was read before with another text.
     """
 
     url: str

@@ -272,7 +272,7 @@ class ArticleStore:
         return found
 
     def addresses(self, page: int) -> list[str]:
-        """The other addresses of the article of a page."""
+        """All addresses of the article of a page, the canonical one first."""
         return [row[0] for row in self.database.fetch_rows("article_addresses", page=page)]
 
     def end(self, ended: Iterable[tuple[QueuedPage, ArticleState]]) -> None:

@@ -6,14 +6,17 @@ import argparse
 import json
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 from scrapy import Request, Spider
 from scrapy.http import Response
 from scrapy.spiderloader import get_spider_loader
+from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.spider import DefaultSpider
 
 from crawlproj.cli.command import FINE, exit_codes, print_lines, print_text
+from crawlproj.cli.page_reader import PageReader
 from crawlproj.cli.page_source import (
     SourcePage,
     check_words,
@@ -24,13 +27,14 @@ from crawlproj.cli.page_source import (
 )
 from crawlproj.cli.preflight import load_spider
 from crawlproj.commands.fetch import Command as FetchCommand
-from crawlproj.content.articles import FIELDS, ArticleFields, extract_article
+from crawlproj.content.articles import FIELDS, ArticleFields
+from crawlproj.content.document import Document
 from crawlproj.content.html import parse_page
 from crawlproj.content.page_kinds import judge_page
 from crawlproj.errors import ConfigError
 from crawlproj.formatting import format_table, shorten_line
 from crawlproj.news.saved_pages import expected_fields
-from crawlproj.news.spider import NewsSpider
+from crawlproj.news.spider import SitesSpider
 from crawlproj.urls.canonical import host_of
 from crawlproj.urls.domains import registered_domain
 from crawlproj.urls.rules import SiteRules
@@ -43,7 +47,7 @@ QUIET_PRIORITY = 35
 
 class Command(FetchCommand):
     def syntax(self) -> str:
-        return "FILE... | URL [--spider NAME] [--url URL] [--json]"
+        return "FILE... | URL [--spider NAME [-a NAME=VALUE]] [--url URL] [--json]"
 
     def short_desc(self) -> str:
         return "What is taken from a page as its article, and where each field came from"
@@ -51,12 +55,21 @@ class Command(FetchCommand):
     def long_desc(self) -> str:
         return (
             f"{self.short_desc()}. The page is a file, or is asked for politely; of several files "
-            "each gives a line of JSON. With --spider the selectors of that spider count. Exit "
-            "codes: 0 fine, 1 could not run, 2 bad usage or settings, 3 not fetched."
+            "each gives a line of JSON. With --spider the selectors of that spider count: of one "
+            "for a site, or of the sites of a file (--spider news -a sites=FILE). Exit codes: 0 "
+            "fine, 1 could not run, 2 bad usage or settings, 3 not fetched."
         )
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         super().add_options(parser)
+        parser.add_argument(
+            "-a",
+            dest="spargs",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="set an argument of the spider (may be repeated)",
+        )
         parser.add_argument("--url", metavar="URL", help="the address of a page in a file")
         parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -70,7 +83,7 @@ class Command(FetchCommand):
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         with exit_codes():
             check_words(args, f"scrapy article {self.syntax()}")
-            self._spider = self.load_news_spider(opts.spider)
+            self._spider = self.load_news_spider(opts.spider, opts.spargs)
             if not is_address(args[0]):
                 pages = [read_file(name, opts.url or "") for name in args]
                 self.take_pages(pages, opts)
@@ -78,14 +91,21 @@ class Command(FetchCommand):
         if is_address(args[0]):
             super().run(args, opts)
 
-    def load_news_spider(self, name: str | None) -> type[NewsSpider] | None:
+    def load_news_spider(self, name: str | None, arguments: Sequence[str]) -> SitesSpider | None:
+        """The spider of that name with these arguments, made as for a crawl."""
+        try:
+            given = arglist_to_dict(list(arguments))
+        except ValueError:
+            raise ConfigError("-a must be NAME=VALUE") from None
         if not name:
+            if given:
+                raise ConfigError("-a is for a spider: say which, with --spider NAME")
             return None
         assert self.settings is not None
         spidercls = load_spider(get_spider_loader(self.settings), name)
-        if not issubclass(spidercls, NewsSpider):
+        if not issubclass(spidercls, SitesSpider):
             raise ConfigError(f"the spider {name} is no NewsSpider, so it has no selectors")
-        return spidercls
+        return spidercls(**given)
 
     def _choose_spider(self, request: Request, opts: argparse.Namespace) -> type[Spider]:
         return DefaultSpider
@@ -99,24 +119,22 @@ class Command(FetchCommand):
 
     def take_pages(self, pages: Sequence[SourcePage], opts: argparse.Namespace) -> None:
         """Do with the pages what the command is for."""
-        for page in pages:
-            site = self.site_of(page)
-            fields = self.extract(page, site)
-            if opts.json or len(pages) > 1:
-                print_text(json.dumps(as_object(page, fields, site), ensure_ascii=False))
-            else:
-                print_lines(as_text(page, fields, site))
+        with closing(PageReader()) as reader:
+            for page in pages:
+                site = self.site_of(page)
+                fields = reader.read_article(page, site)
+                document = parse_page(page.body, page.url, page.charset or None)
+                fields = reader.with_found_language(fields, document)
+                if opts.json or len(pages) > 1:
+                    print_text(json.dumps(as_object(page, fields, site), ensure_ascii=False))
+                else:
+                    print_lines(as_text(page, fields, document, site))
 
     def site_of(self, page: SourcePage) -> SiteRules | None:
         """What the chosen spider says of the page's site."""
         if self._spider is None:
             return None
-        return self._spider().site_of(page.url)
-
-    def extract(self, page: SourcePage, site: SiteRules | None) -> ArticleFields:
-        """The article of a page."""
-        selectors = dict(site.fields) if site is not None else None
-        return extract_article(page.body, page.url, charset=page.charset, selectors=selectors)
+        return self._spider.site_of(page.url)
 
 
 def as_object(page: SourcePage, fields: ArticleFields, site: SiteRules | None) -> dict[str, Any]:
@@ -133,7 +151,9 @@ def as_object(page: SourcePage, fields: ArticleFields, site: SiteRules | None) -
     }
 
 
-def as_text(page: SourcePage, fields: ArticleFields, site: SiteRules | None) -> list[str]:
+def as_text(
+    page: SourcePage, fields: ArticleFields, document: Document, site: SiteRules | None
+) -> list[str]:
     """A line per field; fields that the page does not tell are named at the end."""
     found = expected_fields(fields)
     rows = [
@@ -141,9 +161,10 @@ def as_text(page: SourcePage, fields: ArticleFields, site: SiteRules | None) -> 
         for field in FIELDS
         if field in found
     ]
-    lines = [page.url, *_kind_lines(page, site)]
-    if not rows:
-        return [*lines, "No article could be taken from it."]
+    lines = [page.url, *_kind_lines(page, document, site)]
+    if "text" not in found:
+        lines.append("No article could be taken from it.")
+        return lines + [f"Alarm: {alarm}" for alarm in fields.alarms]
     lines += format_table(["field", "from", "value"], rows)
     missing = [field for field in FIELDS if field not in found]
     if missing:
@@ -151,12 +172,12 @@ def as_text(page: SourcePage, fields: ArticleFields, site: SiteRules | None) -> 
     return lines + [f"Alarm: {alarm}" for alarm in fields.alarms]
 
 
-def _kind_lines(page: SourcePage, site: SiteRules | None) -> list[str]:
+def _kind_lines(page: SourcePage, document: Document, site: SiteRules | None) -> list[str]:
     """What kind of page it is taken for in a crawl."""
     rule = site.find_rule(page.url) if site is not None else None
     if rule is not None and rule.verdict in ("article", "listing"):
         return [f"In a crawl it is taken for: {rule.verdict} (rule {rule})"]
-    guess = judge_page(parse_page(page.body, page.url, page.charset or None), page.url)
+    guess = judge_page(document, page.url)
     return [f"In a crawl it is taken for: {guess.kind} ({guess.why})"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -11,11 +12,13 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from crawlproj.cli.command import NOTHING_FETCHED, exit_codes, print_error, print_lines
+from crawlproj.cli.page_reader import PageReader
 from crawlproj.cli.page_source import SourcePage, checked_url, is_address
 from crawlproj.commands.article import Command as ArticleCommand
 from crawlproj.commands.article import as_text
+from crawlproj.content.html import parse_page
 from crawlproj.errors import ConfigError
-from crawlproj.news.saved_pages import EXPECTED_ENDING, FOLDER, save_page, site_rules
+from crawlproj.news.saved_pages import EXPECTED_ENDING, FOLDER, GENERAL, save_page
 
 PAGE_STATUS: Final = 200
 
@@ -60,11 +63,16 @@ class Command(ArticleCommand):
         """Raise ConfigError for a page of another site, of which the spider's selectors say
         nothing.
         """
-        spidercls = self.load_news_spider(name)
-        assert spidercls is not None
-        rules = site_rules(spidercls, checked_url(url))
-        if rules is None:
-            domains = ", ".join(sorted(spidercls().sites.domains))
+        if name in GENERAL:
+            raise ConfigError(
+                f"the spider {name} has no site of its own, so no test of it: a saved page is for "
+                "a spider of its own (scrapy genspider -t news), scrapy article shows what the "
+                "selectors of a file of sites give"
+            )
+        spider = self.load_news_spider(name, ())
+        assert spider is not None
+        if spider.site_of(checked_url(url)) is None:
+            domains = ", ".join(sorted(spider.sites.domains))
             raise ConfigError(
                 f"{url[:200]} is not on the site of the spider {name}, which is {domains}"
             )
@@ -82,10 +90,12 @@ class Command(ArticleCommand):
         return super()._report_outcome(crawler, failure)
 
     def take_pages(self, pages: Sequence[SourcePage], opts: argparse.Namespace) -> None:
-        for page in pages:
-            site = self.site_of(page)
-            fields = self.extract(page, site)
-            path = save_page(opts.spider, page, fields, Path(opts.folder))
-            print_lines(as_text(page, fields, site))
-            expected = path.with_name(path.name.removesuffix(".html.gz") + EXPECTED_ENDING)
-            print_lines(["", f"Saved as {path}; what is expected of it: {expected}"])
+        with closing(PageReader()) as reader:
+            for page in pages:
+                site = self.site_of(page)
+                fields = reader.read_article(page, site)
+                path = save_page(opts.spider, page, fields, Path(opts.folder))
+                document = parse_page(page.body, page.url, page.charset or None)
+                print_lines(as_text(page, fields, document, site))
+                expected = path.with_name(path.name.removesuffix(".html.gz") + EXPECTED_ENDING)
+                print_lines(["", f"Saved as {path}; what is expected of it: {expected}"])

@@ -60,7 +60,9 @@ class ArticleAddresses:
     through once more.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, id_of: Callable[[str], int] = hash) -> None:
+        """`id_of` gives the id of a URL in this crawl."""
+        self._id_of = id_of
         self._half = max(1, limit // 2)
         self._passed: dict[int, tuple[int, ...]] = {}
         self._older: dict[int, tuple[int, ...]] = {}
@@ -70,6 +72,7 @@ class ArticleAddresses:
         self.held_back = 0
         """How often an address was held back that was not held already."""
         self._released: list[HeldUrl] = []
+        self._settled: list[tuple[str, int]] = []
 
     def admit(self, url: HeldUrl, passed: Callable[[str], bool]) -> bool:
         """Whether an address is to be fetched; if not, it is kept for the case that it must be.
@@ -78,7 +81,7 @@ class ArticleAddresses:
         views = viewed_urls(url.url)
         for view in views:
             if passed(view):
-                self._hold(hash(view), "", url)
+                self._hold(hash(view), "", url, page=self._id_of(view))
                 return False
         key = article_key(views[0] if views else url.url)
         if key is None:
@@ -88,11 +91,11 @@ class ArticleAddresses:
             return True
         number = hash(key)
         known = self._recall(number)
-        own = hash(url.url)
+        own = self._id_of(url.url)
         if own in known:
             return True
         if len(known) >= (1 if shape.trusted else UNSURE):
-            self._hold(number, key.shape, url)
+            self._hold(number, key.shape, url, page=known[0] if shape.trusted else None)
             return False
         self._passed[number] = (*known, own)
         return True
@@ -123,7 +126,7 @@ class ArticleAddresses:
         self._release(hash(url))
         if key is not None:
             number = hash(key)
-            own = hash(url)
+            own = self._id_of(url)
             self._passed[number] = tuple(each for each in self._recall(number) if each != own)
             self._release(number)
 
@@ -132,6 +135,13 @@ class ArticleAddresses:
         taken = self._released
         if taken:
             self._released = []
+        return taken
+
+    def take_settled(self) -> list[tuple[str, int]]:
+        """Addresses that have turned out to be those of another page, with its id."""
+        taken = self._settled
+        if taken:
+            self._settled = []
         return taken
 
     def _note_self(self, url: str, key: ArticleKey, shape: _Shape) -> None:
@@ -168,7 +178,8 @@ class ArticleAddresses:
                 self._passed[number] = known
         return known
 
-    def _hold(self, number: int, shape: str, url: HeldUrl) -> None:
+    def _hold(self, number: int, shape: str, url: HeldUrl, page: int | None) -> None:
+        """Keep an address for later; `page`: whose it is, if there is no doubt."""
         held = self._held.get(number)
         if held is None:
             if len(self._held) >= MAX_HELD:
@@ -178,6 +189,8 @@ class ArticleAddresses:
             self.held_back += 1
             if len(held.urls) < MAX_ADDRESSES:
                 held.urls[url.url] = url
+                if page is not None:
+                    self._settled.append((url.url, page))
 
     def _give_up_oldest(self) -> None:
         number = next(iter(self._held))
@@ -194,4 +207,7 @@ class ArticleAddresses:
 
     def _drop_shape(self, name: str) -> None:
         for number in [n for n, held in self._held.items() if held.shape == name]:
-            del self._held[number]
+            held = self._held.pop(number)
+            known = self._recall(number)
+            if known:
+                self._settled += [(url, known[0]) for url in held.urls]

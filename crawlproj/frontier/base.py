@@ -34,7 +34,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum, StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from crawlproj.archive.exchange import Original, RecordLocation
 from crawlproj.archive.write_queue import Receipt
@@ -236,12 +236,21 @@ class Ticket:
         return self.state is State.WAITING and self.tries > 0
 
 
+class HeldAddress(NamedTuple):
+    """A URL that is not fetched, since it is another address of `page`."""
+
+    id: int
+    page: int
+    url: str
+
+
 @dataclass(frozen=True, slots=True)
 class Links:
     """The links of one page, column by column: targets in this crawl by id, all others by URL.
 
     A target that was found only by links that are not to be followed is stored by its URL, too.
-    `details` is what only few links have, see `stored_links`.
+    `details` is what only few links have, see `stored_links`; `held`: addresses that turned out by
+    them to be those of a page that is fetched, or is about to be.
     """
 
     known: tuple[int, ...] = ()
@@ -251,6 +260,7 @@ class Links:
     other_kinds: tuple[str, ...] = ()
     other_texts: tuple[str, ...] = ()
     details: str = ""
+    held: tuple[HeldAddress, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

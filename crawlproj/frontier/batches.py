@@ -277,6 +277,7 @@ def _end_weight(outcome: Outcome) -> int:
         weight += 2 * len(content.text.packed)  # in hex
     if content.article is not None:
         weight += 2 * len(content.article.body)
+    weight += URL_CHARS * len(content.links.held)
     if content.marks is not None:
         weight += LINK_CHARS * len(content.marks.paragraphs)
     links = content.links

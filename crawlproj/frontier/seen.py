@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from crawlproj.content.document import PAGE_KINDS, Link
 from crawlproj.content.slices import SLICE_ITEMS, Slices
 from crawlproj.frontier.article_addresses import ArticleAddresses, HeldUrl
-from crawlproj.frontier.base import Found, Lane, LeftOutHost, Links, NewUrl, Ticket
+from crawlproj.frontier.base import Found, HeldAddress, Lane, LeftOutHost, Links, NewUrl, Ticket
 from crawlproj.frontier.stored_links import NOFOLLOW_KINDS, LinkDetails
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
 from crawlproj.urls.feed_urls import looks_like_feed
@@ -81,7 +81,7 @@ def depth_score(depth: int) -> float:
 class SortedLinks:
     """The links of one page: known to the crawl or not, and those that are new to it."""
 
-    __slots__ = ("details", "found", "fresh", "inside", "named", "outside", "placer")
+    __slots__ = ("details", "found", "fresh", "held", "inside", "named", "outside", "placer")
 
     def __init__(self, found: Found, placer: Placer | None = None) -> None:
         self.found = found
@@ -91,6 +91,7 @@ class SortedLinks:
         self.outside: list[tuple[str, str, str]] = []
         self.fresh: list[NewUrl] = []
         self.details = LinkDetails()
+        self.held: tuple[HeldAddress, ...] = ()
 
     @property
     def stored(self) -> Links:
@@ -105,6 +106,7 @@ class SortedLinks:
             other_kinds=other_kinds,
             other_texts=other_texts,
             details=self.details.encode(known=len(self.inside)),
+            held=self.held,
         )
 
 
@@ -381,6 +383,10 @@ class SeenUrls:
             canonical = next((link.url for link in links if link.kind == "canonical"), None)
             self.addresses.learn(ticket.url, canonical)
         into.fresh += self._take_released(self.addresses)
+        into.held = tuple(
+            HeldAddress(url_key(self._crawl, url), page, url)
+            for url, page in self.addresses.take_settled()
+        )
 
     def _take_released(self, addresses: ArticleAddresses) -> list[NewUrl]:
         return [

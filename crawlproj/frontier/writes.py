@@ -561,6 +561,14 @@ def put_contents(
         other_texts=array_literal([row.other_texts for row in links]),
         details=array_literal([row.details for row in links]),
     )
+    held = sorted(address for _, content in pages for address in content.links.held)
+    if held:
+        tx.run(
+            "put_held_addresses",
+            id=array_literal([address.id for address in held]),
+            page=array_literal([address.page for address in held]),
+            url=array_literal([address.url for address in held]),
+        )
 
 
 def _text_columns(

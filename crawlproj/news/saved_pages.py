@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -18,6 +19,7 @@ from scrapy import Spider
 from scrapy.settings import BaseSettings
 from scrapy.spiderloader import get_spider_loader
 
+from crawlproj.content.article_main import AHEAD
 from crawlproj.content.articles import FIELDS, ArticleFields, extract_article
 from crawlproj.errors import ConfigError
 from crawlproj.news.spider import NewsSpider
@@ -152,7 +154,8 @@ def check_page(page: SavedPage, site: SiteRules | None) -> list[str]:
     url = page.expected.get(URL, "")
     selectors = dict(site.fields) if site is not None else None
     charset = page.expected.get(CHARSET, "")
-    fields = extract_article(page.body, url, charset=charset, selectors=selectors)
+    latest = date.today() + AHEAD
+    fields = extract_article(page.body, url, charset=charset, selectors=selectors, latest=latest)
     return [*differences(page.expected, fields), *fields.alarms]
 
 

@@ -140,5 +140,5 @@ class ArchivedArticles:
         stored = store.get(new.queued.page)
         if stored is None:
             return None
-        addresses = store.addresses(new.queued.page)
-        return item_of_stored(new.queued.url, stored, "", addresses)
+        url, *others = store.addresses(new.queued.page) or [new.queued.url]
+        return item_of_stored(url, stored, "", others)

@@ -22,7 +22,6 @@ class _ArticleRow(NamedTuple):
 
     page: int
     changed_at: datetime
-    url: str
     title: str | None
     text: str
     date: str | None
@@ -58,8 +57,9 @@ def _item_of(row: _ArticleRow) -> Article:
     language: str | None = row.language
     if language in (NOT_JUDGED, UNDETERMINED):
         language = row.fields.get("language")
+    url, *others = row.addresses
     return Article(
-        row.url,
+        url,
         row.title,
         row.text,
         date=row.date,
@@ -74,5 +74,5 @@ def _item_of(row: _ArticleRow) -> Article:
         site=row.site,
         labels=row.fields.get("labels", []),
         version=row.version,
-        addresses=row.addresses,
+        addresses=others,
     )

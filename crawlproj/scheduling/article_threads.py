@@ -481,8 +481,8 @@ class ArticleThreads:
             return ()
 
     def _hand_over(self, store: ArticleStore, queued: QueuedPage, stored: StoredArticle) -> None:
-        addresses = store.addresses(queued.page)
-        item = item_of_stored(queued.url, stored, queued.language, addresses)
+        url, *others = store.addresses(queued.page) or [queued.url]
+        item = item_of_stored(url, stored, queued.language, others)
         queued = queued._replace(version=stored.version)
         with self._lock:
             self._sending[queued.page] = queued

@@ -93,7 +93,7 @@ from crawlproj.scheduling.spider import (
 from crawlproj.scheduling.visits import VisitEnds
 from crawlproj.scheduling.worker import worker_name
 from crawlproj.scheduling.worker_leases import WorkerLeases
-from crawlproj.urls.canonical import MAX_URL, host_of
+from crawlproj.urls.canonical import MAX_URL, host_of, url_key
 from crawlproj.urls.suffixes import has_suffix
 
 log = logging.getLogger(__name__)
@@ -499,7 +499,7 @@ class CrawlWorker:
         """Who wants articles needs each once; any other crawl wants all addresses."""
         if not self.config.article_keys or not wants_articles(self._spider):
             return None
-        return ArticleAddresses(self.config.known_urls)
+        return ArticleAddresses(self.config.known_urls, partial(url_key, self.config.spec.name))
 
     def _open_request_log(self) -> RequestLog | None:
         config = self.config

@@ -6,6 +6,7 @@ import argparse
 import gzip
 import json
 import signal
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from scrapy.utils.project import get_project_settings
 
 from crawlproj.commands import article, fixture
+from crawlproj.content.article_process import MAX_BODY
 from crawlproj.news.saved_pages import check_page, saved_pages, site_rules
 from spiders.echo import EchoSpider
 from tests.support.crawling import ROOT, Result, run_command
@@ -23,6 +25,14 @@ EXPECTED: dict[str, Any] = json.loads(
     PAGE.with_name(PAGE.name.removesuffix(".html.gz") + ".json").read_text()
 )
 URL: str = EXPECTED["url"]
+ENGLISH = [
+    "The council has decided to mend the old road along the river before the winter comes, since "
+    "the floods of last spring had taken most of what held it in place.",
+    "People who live there say that they have asked for it for years, and that nobody had listened "
+    "until a lorry went through the fence and down into the water.",
+    "The work begins on Monday and will take three weeks, during which the buses go around the "
+    "hill and stop at the school instead of at the bridge.",
+]
 
 
 def without_log(result: Result) -> list[str]:
@@ -54,6 +64,47 @@ def test_files_are_json_and_what_is_no_article_has_no_text(tmp_path: Path) -> No
     assert found["title"].endswith("- read more"), "what the general extractor takes it for"
     assert found["origins"]["title"] == "json-ld"
     assert [item["date"] for item in others] == [None] * 3
+
+
+def test_the_selectors_of_a_file_of_sites_are_shown(tmp_path: Path) -> None:
+    sites = tmp_path / "sites.yaml"
+    sites.write_text(
+        """sites:
+  - name: the echo
+    domains: [echo.demo.test]
+    rules: [{listing: {prefix: /}}]
+    fields: {title: ".hd .big::text", authors: ".nobody"}
+"""
+    )
+    words = ["article", str(PAGE), "--url", URL, "--spider", "news", "-a", f"sites={sites}"]
+    shown = run_command(words, tmp_path)
+    assert shown.code == 0, shown.stderr
+    lines = shown.stdout.splitlines()
+    assert lines[1] == "In a crawl it is taken for: listing (rule listing: {prefix: /})"
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in lines[3:-2]}
+    assert rows["title"] == ["selector", EXPECTED["title"]]
+    assert lines[-1] == "Alarm: authors: the selector '.nobody' finds nothing"
+
+
+def test_what_is_shown_of_a_page_is_what_a_crawl_takes(tmp_path: Path) -> None:
+    """No date of the far future, the language of the text, and nothing of a page that is too
+    big.
+    """
+    year = date.today().year + 3
+    head = f'<meta property="article:published_time" content="{year}-03-02T10:00:00Z">'
+    text = "".join(f"<p>{paragraph}</p>" for paragraph in ENGLISH)
+    page = f"<html lang=sl><head>{head}<title>The road</title></head><body>{text}</body></html>"
+    (tmp_path / "page.html").write_text(page)
+    (tmp_path / "big.html").write_text(page + " " * MAX_BODY)
+    words = ["article", *(str(tmp_path / f"{name}.html") for name in ("page", "big"))]
+    found, big = map(json.loads, run_command(words, tmp_path).stdout.splitlines())
+    assert (found["language"], found["origins"]["language"]) == ("en", "the text")
+    assert found["text"]
+    assert not (found["date"] or "").startswith(str(year))
+    assert (big["text"], big["alarms"]) == (
+        "",
+        ["a crawl takes no article from this page: too_big"],
+    )
 
 
 def test_a_page_of_the_web_is_saved_and_is_a_test_that_passes(tmp_path: Path) -> None:
@@ -115,6 +166,9 @@ def complaint(
         ([str(PAGE), "--url", "a b"], "not a web address: 'a b'"),
         ([str(PAGE), "--spider", "ecko"], "there is no spider 'ecko'"),
         ([str(PAGE), "--spider", "site"], "the spider site is no NewsSpider"),
+        ([str(PAGE), "--spider", "news"], "say which sites: -a sites=FILE.yaml"),
+        ([str(PAGE), "--spider", "news", "-a", "sites"], "-a must be NAME=VALUE"),
+        ([str(PAGE), "-a", "sites=x.yaml"], "-a is for a spider"),
     ],
 )
 def test_article_says_what_is_wrong(
@@ -135,7 +189,7 @@ def test_article_says_what_is_wrong(
         (["echo", str(PAGE), "--url", "https://example.org/x"], "is not on the site of the spider"),
         (["echo", str(PAGE), "--url", "ftp://x/"], "not a web address: 'ftp://x/'"),
         (["ecko", URL], "there is no spider 'ecko'"),
-        (["news", URL], "the spider news is no NewsSpider"),
+        (["news", URL], "the spider news has no site of its own"),
     ],
 )
 def test_fixture_says_what_is_wrong_and_saves_nothing(

@@ -6,17 +6,22 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from crawlproj.articles.store import ArticleState, ArticleStore, NewArticle, QueuedPage, Stored
 from crawlproj.content.articles import extract_article
+from crawlproj.content.document import Link
 from crawlproj.content.packed_text import pack_body, unpack_body
 from crawlproj.database.connection import Database
-from crawlproj.frontier.base import ArticleSource, Batch
+from crawlproj.frontier.article_addresses import ENOUGH, ArticleAddresses
+from crawlproj.frontier.base import ArticleSource, Batch, Links
+from crawlproj.frontier.seen import SeenUrls
 from crawlproj.reports.export import iterate_articles
 from crawlproj.upkeep import takedown
+from crawlproj.urls.canonical import url_key
 from tests.support.copies import Copies, article
 from tests.support.news_web import news_article
 
@@ -134,11 +139,12 @@ def test_slugs_amp_and_print_of_an_article_are_one_row_with_all_addresses(
     assert first == f"{HOST}/world/3.html"
     assert own in PAGES
     page = room.copies.id(own)
-    assert {own, *room.store.addresses(page)} == set(PAGES)
+    assert set(room.store.addresses(page)) == set(PAGES)
     exported = room.store.database.fetch_rows(
         "export_articles", crawl=room.copies.frontier.crawl_id, since=LONG_AGO, after=0, limit=10
     )
-    assert sorted(exported[-1][-1]) == sorted(set(PAGES) - {own})
+    # The address that the others name as canonical comes first, whichever was read first.
+    assert exported[-1][-1] == [FIRST, *room.store.addresses(page)[1:]]
     states = room.states()
     assert [states[url] for url in PAGES].count("copy") == len(PAGES) - 1
     assert states[own] == "sent"
@@ -146,6 +152,84 @@ def test_slugs_amp_and_print_of_an_article_are_one_row_with_all_addresses(
     stored = room.store.get(page)
     assert stored is not None
     assert (stored.version, stored.title) == (1, TITLE)
+
+
+def test_canonical_address_is_the_named_one_else_the_one_that_changed_else_the_shortest(
+    room: Newsroom,
+) -> None:
+    def first_address() -> str:
+        return room.store.addresses(room.copies.id(AMP))[0]
+
+    room.read({AMP: PAGES[AMP].replace("canonical", "no-canonical")})
+    room.take()
+    assert first_address() == AMP
+    room.read({SLUG: PAGES[SLUG], PRINT: PAGES[PRINT]})
+    room.take()
+    assert first_address() == AMP
+    room.rows(
+        f"update crawlproj.url set changes = 1, last_change = now() where canonical = '{SLUG}'"
+    )
+    assert first_address() == SLUG
+    room.read(
+        {
+            OTHER_SLUG: PAGES[OTHER_SLUG].replace(
+                "<head>", f"<head><link rel=canonical href={PRINT}>"
+            )
+        }
+    )
+    room.take()
+    assert first_address() == PRINT
+    room.rows(f"update crawlproj.url set state = 'gone' where canonical = '{PRINT}'")
+    assert first_address() == SLUG
+
+
+def test_addresses_that_were_held_back_are_addresses_of_the_article(room: Newsroom) -> None:
+    """Also where it turns out later that a number names one article; none is fetched for it."""
+    held = [
+        f"{HOST}/world/1000001/{words}"
+        for words in ("by-the-river", "in-the-north", "at-noon-again")
+    ]
+    own = held.pop(0)
+    amp = f"{own}?amp=1"
+    crawl = room.copies.crawl
+    seen = SeenUrls(
+        crawl, lambda _: True, 1000, addresses=ArticleAddresses(1000, partial(url_key, crawl))
+    )
+    front = room.copies.ticket(f"{HOST}/")
+    kept = []
+
+    def read_list(*urls: str) -> list[str]:
+        links, fresh = seen.classify_links(front, [Link(url, "a") for url in urls])
+        kept.extend(links.held)
+        return [url.url for url in fresh]
+
+    assert read_list(own, held[0], held[1], amp) == [own, held[0]]
+    assert {address.url for address in kept} == {amp}
+    for number in range(2, 2 + ENOUGH):
+        other = f"{HOST}/world/100000{number}/by-the-other-river"
+        read_list(other)
+        links, _ = seen.classify_links(
+            room.copies.ticket(other), [Link(other.replace("other-", ""), "canonical")]
+        )
+        kept += links.held
+    more = f"{HOST}/world/1000001/and-yet-other-words"
+    assert read_list(more) == []
+    outcome = room.copies.outcome(f"{HOST}/", news_article(9))
+    assert outcome.content is not None
+    outcome = replace(outcome, content=replace(outcome.content, links=Links(held=tuple(kept))))
+    room.copies.frontier.commit(Batch([outcome]), room.copies.worker)
+    room.read({own: news_article(2)})
+    room.take()
+    page = room.copies.id(own)
+    assert room.store.addresses(page) == [own, *sorted([amp, held[1], more])]
+    # One that is fetched after all, and has another article, is none.
+    room.read({held[1]: news_article(3)})
+    room.take()
+    assert room.store.addresses(page) == [own, *sorted([amp, more])]
+    exported = room.store.database.fetch_rows(
+        "export_articles", crawl=room.copies.frontier.crawl_id, since=LONG_AGO, after=0, limit=10
+    )
+    assert [own, *sorted([amp, more])] in [row[-1] for row in exported]
 
 
 def test_articles_under_the_same_title_are_not_the_same(room: Newsroom) -> None:
@@ -165,7 +249,7 @@ def test_the_same_article_of_another_site_is_another_one(room: Newsroom) -> None
     (queued,) = room.store.take(10)
     new = room.article_of(queued)
     assert room.store.put(replace(new, site="gazette.example")) == Stored(version=1)
-    assert room.store.addresses(room.copies.id(FIRST)) == []
+    assert room.store.addresses(room.copies.id(FIRST)) == [FIRST]
 
 
 def test_another_text_is_a_new_version_and_the_same_is_none(room: Newsroom) -> None:
@@ -191,7 +275,7 @@ def test_a_page_that_was_a_copy_may_become_an_article(room: Newsroom) -> None:
     assert room.take() in ({PRINT: Stored(same_as=room.copies.id(FIRST))}, {})
     room.read({PRINT: news_article(8)})
     assert room.take() == {PRINT: Stored(version=1)}
-    assert room.store.addresses(room.copies.id(FIRST)) == []
+    assert room.store.addresses(room.copies.id(FIRST)) == [FIRST]
     assert room.articles() == [FIRST, PRINT]
 
 

@@ -10,12 +10,14 @@ import signal
 import socket
 import time
 import urllib.request
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
 
 from crawlproj.demo import FrozenClock
 from tests.support.crawling import Crawl, run_crawl
+from tests.support.redis_server import RedisServer
 from tests.support.webs import serve_models
 
 
@@ -55,6 +57,54 @@ def test_a_spider_of_twenty_lines_takes_every_article_of_its_site(
     assert f"{len(known)} new" in result.stdout.partition("  Articles")[2].partition("\n")[0]
     assert result.stats["articles/sent"] == len(known)
     assert "articles/alarms" not in result.stats
+
+
+SITES = """\
+sites:
+  - name: The Echo
+    domains: [echo.demo.test]
+    seeds: ["http://echo.demo.test:{port}/"]
+    rules:
+      - article: {{regex: "^/(city|stage)/.+[.]html$"}}
+    fields: {{title: ".hd .big::text", authors: ".by b::text"}}
+  - domains: [lantern.demo.test]
+    seeds: ["http://lantern.demo.test:{port}/"]
+"""
+
+
+def test_articles_of_a_file_of_sites_have_its_fields_and_go_to_feeds_and_redis(
+    redis_server: RedisServer, database_url: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "articles.jsonl"
+    with serve_models(clock=FrozenClock()) as demo:
+        settings = {
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_server.url,
+            "DNS_HOSTS": demo.dns_hosts,
+            "FRONTIER_FLUSH": 0.2,
+            "CRAWL_PATIENCE": 0,
+        }
+        file = tmp_path / "sites.yaml"
+        file.write_text(SITES.format(port=demo.port))
+        result = run_crawl(["news", "-a", f"sites={file}", "-o", str(out)], settings, tmp_path)
+        age = demo.web.world.age_at(demo.now())
+        sites = {name: demo.web.sites[name] for name in ("echo", "lantern")}
+        expected = {
+            site.article_url(number): (name, site.articles.get(number))
+            for name, site in sites.items()
+            for number in range(site.articles.published_count(age))
+        }
+    assert result.code == 0, result.stderr + result.log
+    items = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {item["url"] for item in items} == expected.keys()
+    assert len(items) == len(expected)
+    for item in items:
+        name, article = expected[item["url"]]
+        assert item["site"] == {"echo": "The Echo"}.get(name, "lantern.demo.test")
+        assert item["title"] == article.title, "of the echo only its selector finds that"
+        assert item["authors"] == [article.author]
+    pushed = [json.loads(item) for item in redis_server.client.lrange("news:items", 0, -1)]
+    assert sorted(pushed, key=itemgetter("url")) == sorted(items, key=itemgetter("url"))
 
 
 def test_the_demo_web_is_served_until_a_signal_and_nothing_is_crawled(tmp_path: Path) -> None:

@@ -253,7 +253,8 @@ def test_a_job_crawls_the_demo_web_to_its_end(scrapyd: Scrapyd, tmp_path: Path) 
     assert not (scrapyd.folder / ".crawl").exists()
 
 
-def test_a_news_spider_runs_as_a_job(scrapyd: Scrapyd, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["echo", "lantern", "ridgeway"])
+def test_a_news_spider_runs_as_a_job(name: str, scrapyd: Scrapyd, tmp_path: Path) -> None:
     out = tmp_path / "articles.jsonl"
     with serve_models(clock=FrozenClock()) as demo:
         settings = {
@@ -264,14 +265,16 @@ def test_a_news_spider_runs_as_a_job(scrapyd: Scrapyd, tmp_path: Path) -> None:
             "CRAWL_PATIENCE": "1s",
             "FEEDS": json.dumps({out.as_uri(): {"format": "jsonlines"}}),
         }
-        log = scrapyd.ended(scrapyd.start(settings, "echo"), "echo")
+        log = scrapyd.ended(scrapyd.start(settings, name), name)
         pages = demo.web.truth_at(demo.now()).pages
     assert "'finish_reason': 'finished'" in log, log
     assert "Traceback" not in log
-    articles = {url for url, page in pages.items() if page.kind == "article" and "//echo." in url}
+    articles = {
+        url for url, page in pages.items() if page.kind == "article" and f"//{name}." in url
+    }
     items = [json.loads(line) for line in out.read_text().splitlines()]
     assert {item["url"] for item in items} == articles
-    assert {item["site"] for item in items} == {"echo"}
+    assert {item["site"] for item in items} == {name}
 
 
 def test_deploy_says_what_the_python_of_a_scrapyd_lacks(

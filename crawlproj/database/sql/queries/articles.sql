@@ -1,5 +1,5 @@
 -- Articles: pages wait in a queue with their bodies until a process beside the crawl has taken the article from them.
--- The first two are asked in the commit that writes the pages, the others by crawlproj/articles/store.py in threads of their own.
+-- The first two and put_held_addresses are asked in the commit that writes the pages, the others by crawlproj/articles/store.py in threads of their own.
 
 -- name: put_article_sources
 -- Queues pages that are articles and have a new text; in each commit that has some.
@@ -135,30 +135,21 @@ with n as materialized (
 update page p set article = n.state from n, gone where p.url = n.page and gone.page = n.page;
 
 -- name: article_addresses
--- The other addresses of an article: pages with the same one, and copies of each of these and of its own page.
-with own as (
-    select %(page)s::bigint as url union all select page from article_address where article = %(page)s
-), first as (
-    select coalesce(p.duplicate_of, p.url) as url from own join page p on p.url = own.url
-)
-select u.canonical as url from url u where u.id <> %(page)s and u.id in (
-    select url from own
-    union select url from first
-    union select p.url from page p join first f on p.duplicate_of = f.url)
-order by u.id limit 100;
+-- All addresses of an article, the canonical one first; for each item.
+select address from article_urls(%(page)s);
+
+-- name: put_held_addresses
+-- Stores addresses that are held back, each with the page that it is an address of; in commits that have found some.
+insert into held_address (id, page, url) select * from unnest(%(id)s::bigint[], %(page)s::bigint[], %(url)s::text[])
+on conflict (id) do nothing;
 
 -- name: export_articles
--- Articles of a crawl with their other addresses, as they changed, but those whose pages forbid by now to be listed; for scrapy export.
+-- Articles of a crawl with all addresses, the canonical one first, as they changed; for scrapy export.
+-- Pages that forbid by now to be listed are left out.
 -- Piece by piece: from a moment and a page on.
-select a.page, a.changed_at, u.canonical as url, a.title, a.text, a.date, a.modified, a.fields, a.site, a.version, p.language,
-    array(with own as (
-            select a.page as url union all select s.page from article_address s where s.article = a.page
-        ), first as (
-            select coalesce(o.duplicate_of, o.url) as url from own join page o on o.url = own.url
-        )
-        select v.canonical from url v where v.id <> a.page and v.id in (select url from own union select url from first
-            union select c.url from page c join first f on c.duplicate_of = f.url)) as addresses
-from article a join url u on u.id = a.page join page p on p.url = a.page
+select a.page, a.changed_at, a.title, a.text, a.date, a.modified, a.fields, a.site, a.version, p.language,
+    array(select address from article_urls(a.page)) as addresses
+from article a join page p on p.url = a.page join url u on u.id = a.page
 where a.crawl = %(crawl)s and (a.changed_at, a.page) > (%(since)s, %(after)s)
     and not p.noindex and (u.expires is null or u.expires > now())
 order by a.changed_at, a.page limit %(limit)s;

@@ -111,6 +111,8 @@ with gone as (
     delete from cluster where original in (select url from gone)
 ), kept as (
     update cluster set kept = original, named = false where kept in (select url from gone) and original not in (select url from gone)
+), addresses as (
+    delete from held_address where page in (select url from gone)
 ), copies as (
     update page set duplicate_of = null, duplicate_kind = null, similarity = null, noted = true
     where duplicate_of = any (%(ids)s::bigint[]) and duplicate_of in (select url from gone) and url <> all (%(ids)s::bigint[])
