@@ -298,6 +298,7 @@ def _document_of_entries(page: Page, found: feeds.FeedEntries) -> Slices[Documen
     links = []
     blocks = []
     listed = {}
+    published = {}
     newest = None
     for number, entry in enumerate(found.entries, 1):
         title = entry.title[:200]
@@ -307,7 +308,9 @@ def _document_of_entries(page: Page, found: feeds.FeedEntries) -> Slices[Documen
             links.append(Link(entry.url, "sitemap", title))
         if entry.date and entry.kind != "alternate":
             listed[entry.url] = entry.date
-            at = parse_entry_date(entry.date, page.at)
+            if entry.published:
+                published[entry.url] = entry.published
+            at = parse_entry_date(entry.published or entry.date, page.at)
             if at is not None and (newest is None or at > newest):
                 newest = at
         blocks.append(Block(" ".join(filter(None, (entry.url, entry.title, entry.date)))))
@@ -317,6 +320,7 @@ def _document_of_entries(page: Page, found: feeds.FeedEntries) -> Slices[Documen
         page.url, page.url, links=links, blocks=blocks, cut=found.cut, too_many_links=found.too_many
     )
     document.listed = listed
+    document.published = published
     document.newest = newest
     document.list_kind = _list_kind(page, found.entries)
     yield from document.find_digest_in_slices()
