@@ -10,6 +10,7 @@ from crawlproj.scheduling.sources import (
     FORMER_HUB,
     HUB,
     SOURCE_KINDS,
+    is_broken_list,
     is_host_root,
     is_seed,
     was_hub,
@@ -30,6 +31,9 @@ def note_source(page: Page, ticket: Ticket, outcome: Outcome) -> SourceNote | No
     is_there = outcome.state in (State.WAITING, State.RETIRED) and not outcome.set_aside
     if not is_there:
         return SourceNote(_kind_by_url(ticket), site, problem=outcome.why)
+    if is_broken_list(page, ticket):
+        # What that page links to is no news, so that it falls silent.
+        return SourceNote("", site, problem=f"no longer a {ticket.source_kind}")
     kind = _kind_of(page, ticket, outcome)
     note = SourceNote(kind, site, problem=_problem(page, ticket, outcome))
     document = page.document
