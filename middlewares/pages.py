@@ -57,7 +57,7 @@ def room_needed(response: Response) -> int:
     """
     size = len(response.body)
     if response.body.startswith(GZIP):
-        limit = response.meta.get("download_maxsize", MAX_BODY)
+        limit: int = response.meta.get("download_maxsize", MAX_BODY)
         return max(size, limit)
     if size > BIG_BODY:
         return size
