@@ -203,7 +203,7 @@ def test_bad_sources_are_noticed_and_starve_nobody(database_url: str, tmp_path: 
         asked = Counter(host for _, host, path in web.asked if path == "/feed")
 
     for line in (
-        "Silent: the feed http://stops.test:{}/feed: nothing new for",
+        "Silent: the feed http://stops.test:{}/feed: ",
         "Source: the feed http://again.test:{}/feed: it repeats itself: nothing new on",
         "Source: the feed http://now.test:{}/feed: its dates are those of the visit",
         f"Source: the sitemap index http://dead.test:{{}}/index.xml: all {DEAD:,} of its sitemaps",
