@@ -72,7 +72,8 @@ def room_needed(response: Response) -> int:
     """
     size = len(response.body)
     if response.body.startswith(GZIP):
-        return max(size, MAX_BODY)
+        limit: int = response.meta.get("download_maxsize", MAX_BODY)
+        return max(size, limit)
     if size > BIG_BODY:
         return size
     return 0

@@ -80,8 +80,9 @@ class UnpackingMiddleware(HttpCompressionMiddleware):
     ) -> Response:
         """Decode the rest when there is room for it, with the event loop in between."""
         ticket = request.meta.get("ticket")
+        room = request.meta.get("download_maxsize", self._max_size) or BIG_BODY
         if isinstance(ticket, Ticket):
-            await worker_of(self._crawler).big_bodies.enter(ticket, self._max_size or BIG_BODY)
+            await worker_of(self._crawler).big_bodies.enter(ticket, room)
         decoded = None
         work_s = SLICE_S
         async with self._slow_bodies:

@@ -111,9 +111,13 @@ class Command(ProjectCommand):
 
 
 def _read_words(words: list[str]) -> list[str]:
-    """The URLs that are given, and the feeds of OPML files, each once."""
+    """The URLs that are given, and the feeds of OPML files and their sites, each once: what a feed
+    lists may be on another host than the feed.
+    """
     urls: dict[str, None] = dict.fromkeys(read_urls([w for w in words if not is_opml_file(w)]))
     for word in words:
         if is_opml_file(word):
-            urls.update(dict.fromkeys(feed.url for feed in read_opml_file(word)))
+            feeds = read_opml_file(word)
+            urls.update(dict.fromkeys(feed.url for feed in feeds))
+            urls.update(dict.fromkeys(feed.site for feed in feeds if feed.site))
     return list(urls)

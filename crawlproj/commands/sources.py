@@ -27,7 +27,7 @@ from crawlproj.formatting import (
     printable,
 )
 from crawlproj.frontier.opening import NoCrawlYet, open_for_reading, open_frontier
-from crawlproj.reports.sources import opml_lines, site_figures, source_facts
+from crawlproj.reports.sources import site_figures, source_facts, sources_as_opml
 
 DEFAULT_LIMIT = 50
 HEAD = ["kind", "new links", "a day", "entries", "last new", "visited", "next visit", "every"]
@@ -84,7 +84,8 @@ class Command(ProjectCommand):
             print_error(f"crawl {name} has no source on {host}")
             return COULD_NOT_RUN
         if opts.opml:
-            print_lines(opml_lines(f"Feeds of crawl {name}", sources))
+            text = sources_as_opml(f"Feeds of crawl {name}", sources)
+            print_lines(text.splitlines())
             return FINE
         shown = sources[:limit]
         if host:

@@ -125,7 +125,11 @@ class Document:
     keywords: str = ""
     """What its head says it is about."""
     listed: dict[str, str] = field(default_factory=dict)
-    """Of a feed or sitemap: the dates of the pages that it names, as they are written."""
+    """Of a feed or sitemap: the dates of the pages that it names, as they are written: when they
+    were changed last, or else published.
+    """
+    published: dict[str, str] = field(default_factory=dict)
+    """When it says that they were published, of those of which it does."""
     list_kind: str = ""
     """What list it is: feed, sitemap, sitemap index or news sitemap; empty: none of them."""
     newest: datetime | None = None

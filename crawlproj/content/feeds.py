@@ -18,7 +18,6 @@ from crawlproj.content.charset import looks_binary, to_utf8, to_utf8_in_slices
 from crawlproj.content.document import DEFAULT_LIMITS, LinkLimits
 from crawlproj.content.documents.formats import document_format
 from crawlproj.content.feed_soup import FIELDS, MAX_FIELD, FeedSoup, RawEntry, unescape_entities
-from crawlproj.content.html import MAX_BODY
 from crawlproj.content.slices import (
     BIG_BODY,
     MANY_LINKS,
@@ -32,6 +31,8 @@ from crawlproj.urls.canonical import MAX_URL, Joiner, host_of
 
 MAX_ENTRIES: Final = 50_000
 """As many as a sitemap may have."""
+MAX_SITEMAP: Final = 52_428_800
+"""As many bytes as a sitemap may have; more of it are not read."""
 MAX_XML_ELEMENTS: Final = 300_000
 """Elements that are read of a feed or sitemap; 10 MB that are honest have fewer."""
 MAX_JSON_VALUES: Final = 400_000
@@ -185,7 +186,7 @@ def parse_entries_in_slices(
     body: bytes, url: str, charset: str | None, limits: LinkLimits
 ) -> Slices[FeedEntries]:
     """As `parse_entries`; a short one is read in one slice."""
-    text, _ = yield from to_utf8_in_slices(body[:MAX_BODY], charset, url)
+    text, _ = yield from to_utf8_in_slices(body[:MAX_SITEMAP], charset, url)
     text = text.lstrip()
     notes = _Notes()
     callback = _CALLBACK.match(text)
@@ -211,7 +212,7 @@ def parse_entries_in_slices(
             too_many = True
             break
         unique[entry.url] = entry
-    return FeedEntries(list(unique.values()), too_many, notes.cut or len(body) > MAX_BODY)
+    return FeedEntries(list(unique.values()), too_many, notes.cut or len(body) > MAX_SITEMAP)
 
 
 def _parse_xml(text: bytes) -> Slices[tuple[Any, bool]]:

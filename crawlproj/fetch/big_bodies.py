@@ -19,7 +19,9 @@ from crawlproj.frontier.base import Ticket
 UNIT: Final = 1_000_000
 """Room is counted in so many bytes."""
 ROOM: Final = 22
-"""Units for all; a body may take DOWNLOAD_MAXSIZE bytes, and as many decompressed."""
+"""Units for all; a body may take DOWNLOAD_MAXSIZE bytes, and as many decompressed. A long
+sitemap takes more than there is, as the favoured one.
+"""
 WAIT_S: Final = 30.0
 """A body that has found no room for so long is fetched another time."""
 MANY_LINKS: Final = 2_000

@@ -33,6 +33,7 @@ from crawlproj.content.entry_dates import parse_entry_date
 from crawlproj.content.html import MAX_BODY, parse_in_slices
 from crawlproj.content.robots_directives import parse_robots_headers
 from crawlproj.content.slices import BIG_BODY, MANY_LINKS, Slices, run_at_once
+from crawlproj.fetch.requests import may_be_sitemap
 from crawlproj.fetch.wire import FramingError, HeadLimitError, WireLimitError
 from crawlproj.frontier.clock import FrontierClock
 from crawlproj.http.encodings import decode_body_steps
@@ -216,7 +217,8 @@ def page_in_slices(
         page.directives = parse_robots_headers(tags, agents)
     if 200 <= page.status < 300 and not isinstance(ticket, RobotsTicket):
         page.body_digest = sha256(page.body).digest()[:16]
-        body = yield from decompress_in_slices(page.body)
+        limit = feeds.MAX_SITEMAP if may_be_sitemap(ticket) else MAX_BODY
+        body = yield from decompress_in_slices(page.body, limit)
         declared = ""
         if body is page.body:
             declared = page.content_type
@@ -254,16 +256,18 @@ def decompress_body(body: bytes) -> bytes:
     return run_at_once(decompress_in_slices(body))
 
 
-def decompress_in_slices(body: bytes) -> Slices[bytes]:
+def decompress_in_slices(body: bytes, limit: int = MAX_BODY) -> Slices[bytes]:
     """The content of a file that is a gzip file itself, as sitemaps often are; whatever can't be
-    decompressed, or takes too long, stays as it is.
+    decompressed, or takes too long, stays as it is. Of what is longer one byte more comes out.
     """
     if not body.startswith(_GZIP):
         return body
-    decoded = yield from decode_body_steps(body, "gzip", MAX_BODY, max_work_s=MAX_WORK_S)
+    work_s = MAX_WORK_S * max(1.0, limit / MAX_BODY)
+    limit += 1
+    decoded = yield from decode_body_steps(body, "gzip", limit, max_work_s=work_s)
     if decoded.startswith(_GZIP):
         # Packed by a program that did not know that it was packed.
-        again = yield from decode_body_steps(decoded, "gzip", MAX_BODY, max_work_s=MAX_WORK_S)
+        again = yield from decode_body_steps(decoded, "gzip", limit, max_work_s=work_s)
         return again or decoded
     return decoded or body
 
@@ -303,6 +307,7 @@ def _document_of_entries(page: Page, found: feeds.FeedEntries) -> Slices[Documen
     links = []
     blocks = []
     listed = {}
+    published = {}
     newest = None
     for number, entry in enumerate(found.entries, 1):
         title = entry.title[:200]
@@ -312,7 +317,9 @@ def _document_of_entries(page: Page, found: feeds.FeedEntries) -> Slices[Documen
             links.append(Link(entry.url, "sitemap", title))
         if entry.date and entry.kind != "alternate":
             listed[entry.url] = entry.date
-            at = parse_entry_date(entry.date, page.at)
+            if entry.published:
+                published[entry.url] = entry.published
+            at = parse_entry_date(entry.published or entry.date, page.at)
             if at is not None and (newest is None or at > newest):
                 newest = at
         blocks.append(Block(" ".join(filter(None, (entry.url, entry.title, entry.date)))))
@@ -322,6 +329,7 @@ def _document_of_entries(page: Page, found: feeds.FeedEntries) -> Slices[Documen
         page.url, page.url, links=links, blocks=blocks, cut=found.cut, too_many_links=found.too_many
     )
     document.listed = listed
+    document.published = published
     document.newest = newest
     document.list_kind = _list_kind(page, found.entries)
     yield from document.find_digest_in_slices()

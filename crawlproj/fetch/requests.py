@@ -15,8 +15,9 @@ from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils.request import request_from_dict
 from twisted.python.failure import Failure
 
+from crawlproj.content.feeds import MAX_SITEMAP
 from crawlproj.fetch.stored_values import dump_value, load_value
-from crawlproj.frontier.base import Ticket
+from crawlproj.frontier.base import Found, Ticket
 from crawlproj.http.status import REDIRECTS
 from crawlproj.items import RobotsTicket
 from crawlproj.politeness.robotstxt import MAX_BYTES
@@ -27,8 +28,10 @@ TICKET_META = frozenset({
     "stored_seed",
 })  # fmt: skip
 """Keys of `meta` that belong to one ticket, not to the request."""
-SCRAPY_META = frozenset({"dont_redirect", "dont_retry", "verbatim_url"})
+SCRAPY_META = frozenset({"dont_redirect", "dont_retry", "verbatim_url", "download_maxsize"})
 """Keys of `meta` that we set for Scrapy's own components."""
+_SITEMAP_KINDS = frozenset({"sitemap", "news sitemap", "sitemap index"})
+_NAMES_SITEMAPS = frozenset({Found.SITEMAP, Found.SEED, Found.REDIRECT})
 
 
 def is_plain(request: Request) -> bool:
@@ -122,12 +125,26 @@ def meta_of(ticket: Ticket | RobotsTicket) -> dict[str, Any]:
     }
 
 
+def may_be_sitemap(ticket: Ticket) -> bool:
+    """Is it one, by its last visit, by what names it, or by its URL? It may be as long as sitemaps
+    may be: one with as many entries as is usual has more than 10 MB.
+    """
+    if ticket.source_kind in _SITEMAP_KINDS or ticket.found is Found.ROBOTS:
+        return True
+    path = ticket.url.partition("?")[0].lower()
+    if "sitemap" in path:
+        return True
+    return ticket.found in _NAMES_SITEMAPS and path.endswith((".xml", ".xml.gz"))
+
+
 def request_of(ticket: Ticket, spider: Spider) -> Request:
     """The request that Scrapy is given for a ticket. It must not follow, retry or filter it: the
     frontier does.
     """
     meta = {"depth": ticket.depth, **meta_of(ticket)}
     if ticket.request is None:
+        if may_be_sitemap(ticket):
+            meta["download_maxsize"] = MAX_SITEMAP
         return Request(ticket.url, meta=meta | {"verbatim_url": True}, dont_filter=True)
     request = load_request(ticket.request, spider)
     request.meta.update(meta)

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
-from xml.sax.saxutils import quoteattr
 
 from crawlproj.articles.delays import SiteArticles, read_articles, summarize_delays
 from crawlproj.database.queries import Queries
 from crawlproj.formatting import printable
+from crawlproj.news.opml import OpmlFeed, write_opml
 from crawlproj.reports.facts import LATELY
 from crawlproj.revisit.silence import SourceFacts, estimate_missed
 from crawlproj.scheduling.source_watch import (
@@ -122,22 +122,11 @@ def _site_values(articles: SiteArticles, days: float) -> dict[str, Any]:
     return values
 
 
-def opml_lines(title: str, sources: Sequence[dict[str, Any]]) -> list[str]:
+def sources_as_opml(title: str, sources: Sequence[dict[str, Any]]) -> str:
     """The feeds among sources as OPML, which feed readers take."""
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        '<opml version="2.0">',
-        f"<head><title>{_attribute(title)[1:-1]}</title></head>",
-        "<body>",
+    feeds = [
+        OpmlFeed(source["url"], printable(source["title"]), f"https://{source['site']}/")
+        for source in sources
+        if source["kind"] == "feed"
     ]
-    feeds = sorted(source["url"] for source in sources if source["kind"] == "feed")
-    by_url = {source["url"]: source for source in sources}
-    for url in feeds:
-        name = _attribute(by_url[url]["title"] or url)
-        site = _attribute(f"https://{by_url[url]['site']}/")
-        lines.append(f'<outline type="rss" text={name} xmlUrl={_attribute(url)} htmlUrl={site}/>')
-    return [*lines, "</body>", "</opml>"]
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(printable(text), {'"': "&quot;"})
+    return write_opml(sorted(feeds, key=lambda feed: feed.url), title)

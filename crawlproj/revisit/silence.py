@@ -40,6 +40,9 @@ FUTURE_S: Final = 86_400.0
 REGENERATED_S: Final = 36 * 3600.0
 """Many sitemaps are made once a day: so long they may lack what the front page has."""
 ENDED: Final = frozenset({"gone", "retired", "dead", "forbidden"})
+LEFT: Final = frozenset({"moved", "ignored"})
+"""What is asked no more, and not missed: another URL stands for it, or it is out of the scope."""
+FAILING: Final = frozenset({"retry", "gone"})
 FORMER: Final = frozenset({"former hub"})
 REPLACED: Final = frozenset({"sitemap", "hub"})
 """Kinds of which one ends and another one begins, such as those of a month."""
@@ -56,6 +59,10 @@ KIND_GROUPS: Final = {
     "hub": ENTRANCES,
 }
 """What a site is expected to list its new pages in, whichever way it does."""
+
+
+SILENCE_WORDS: Final = "nothing new for"
+"""So begins what is said of a silence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +172,11 @@ def learn_hours(times: Sequence[datetime]) -> ActiveHours | None:
 
 def may_be_silent(source: SourceFacts, k: float) -> bool:
     """Is it worth while to look at its hours?"""
-    if not k or not source.was_good or source.gap_s is None or source.state == "moved":
+    if not k or not source.was_good or source.gap_s is None or source.state in LEFT:
         return False
-    if source.state in ENDED:
+    if has_ended(source):
         return True
-    if source.state == "retry" and source.tries < TRIES:
+    if source.state in FAILING and source.tries < TRIES:
         return False
     return _pause_s(source) > k * source.gap_s
 
@@ -181,13 +188,20 @@ def judge_silence(source: SourceFacts, k: float, hours: ActiveHours | None) -> b
     if not may_be_silent(source, k):
         return False
     assert source.gap_s is not None
-    if source.state in ENDED:
+    if has_ended(source):
         return True
     if hours is None:
         least_s = min(NIGHT_S, source.worked_s / 2)
         return _pause_s(source) > max(UNSURE * k * source.gap_s, least_s)
     pause_s = hours.active_s(source.lists_until, source.last_visit)
     return pause_s > max(k * hours.gap_s, RECORD * hours.longest_s)
+
+
+def has_ended(source: SourceFacts) -> bool:
+    """Is it not there any more? A 404 or two are none: it is asked again soon."""
+    if source.state == "gone":
+        return source.tries >= TRIES
+    return source.state in ENDED
 
 
 def is_replaced(source: SourceFacts, others: Sequence[SourceFacts], k: float) -> bool:
@@ -211,7 +225,7 @@ def describe_silence(source: SourceFacts) -> str:
     """What is said of a silent source."""
     gap = format_duration(source.gap_s or 0.0)
     return (
-        f"nothing new for {format_duration(_pause_s(source))}, usual is every {gap}: about "
+        f"{SILENCE_WORDS} {format_duration(_pause_s(source))}, usual is every {gap}: about "
         f"{format_count(estimate_missed(source), 'link')} missed"
     )
 

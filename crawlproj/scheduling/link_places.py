@@ -104,6 +104,7 @@ class LinkPlacer:
         self._rules = rules
         self._now = page.at
         self._listed = document.listed
+        self._published = document.published
         self._list_kind = document.list_kind
         self._new: frozenset[int] = frozenset()
         if page.verdict is not None:
@@ -121,12 +122,16 @@ class LinkPlacer:
 
     def place(self, url: str, kind: str, depth: int) -> Place:
         """The place of a link of that kind, which is found at that depth."""
-        listed = self._listed.get(url)
-        said = parse_entry_date(listed, self._now) if listed else None
-        dated = read_url_date(url)
+        said = self._parse_date(self._published.get(url))
         published = None
         if self._list_kind in HOT_LISTS:
             published = said
+        if said is None:
+            said = self._parse_date(self._listed.get(url))
+            if self._list_kind == "feed":
+                # What a feed calls updated, and nothing else, is mostly when it was published.
+                published = said
+        dated = read_url_date(url)
         if published is None and dated is not None and dated.exact and dated.start <= self._now:
             published = dated.start
         score = depth_score(depth)
@@ -157,6 +162,9 @@ class LinkPlacer:
                 age = self._since_age + self._undated * SECOND
             return Place(Level.HOT, hot_score(age or timedelta(0)), published)
         return Place(Level.PLAIN, score, published)
+
+    def _parse_date(self, text: str | None) -> datetime | None:
+        return parse_entry_date(text, self._now) if text else None
 
     def _age_of(self, latest: datetime | None, number: int | None) -> timedelta | None:
         """How old what is behind a link is at least; None if nothing says so."""

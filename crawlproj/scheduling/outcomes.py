@@ -43,22 +43,37 @@ from crawlproj.scheduling.source_notes import note_source
 from crawlproj.scheduling.sources import (
     SOURCE_KINDS,
     is_born_source,
+    is_broken_list,
+    is_host_root,
     is_hub,
+    is_seed,
     is_source,
+    lasts,
     leads_on,
     was_hub,
+    was_read,
 )
 from crawlproj.urls.canonical import join_href
 
 NEVER_AGAIN = frozenset({"too big", "scheme", "bad url", "decompression", "request"})
 """Reasons without a response that another try would only repeat."""
+SIZES = frozenset({"too big", "decompression"})
+"""Those of a body that may be another one some day."""
 REFUSALS = frozenset({"robots", "guard", "port", "forgotten"})
 LONGEST_RETRY = timedelta(days=1)
 LONGEST_REST = 8
 """So many times at most the rest of what is retired is doubled."""
+SOURCE_RETRY = timedelta(hours=6)
+"""A source that fails is tried again after so long at most, for ever."""
+SOURCE_ABSENT = timedelta(days=1)
+"""So is one that is gone or refused."""
+RARE_RETRY = timedelta(days=7)
+"""So are seeds that were never read, and front pages that are no seeds: there may be very many."""
 SOON_PART = 12
 """What can't be the page is asked again after this part of REVISIT_MIN."""
 SOONEST = timedelta(seconds=1)
+MAX_TRIES = 1_000
+"""They are not counted further."""
 FALSE_CHANGE = 0.02
 """So often a page is taken for changed and is not."""
 
@@ -135,26 +150,33 @@ class OutcomeRules:
         if target is not None:
             again = None
             if status in TEMPORARY_REDIRECTS:
-                again = page.at + self.gone_interval
+                pause = self.gone_interval
+                if lasts(page, ticket):
+                    pause = min(pause, SOURCE_RETRY)
+                again = page.at + pause
             why = f"redirect {status}"
             return _outcome(page, ticket, State.MOVED, why=why, moved_to=target, next_visit=again)
-        if status in FORBIDDEN:
-            return _outcome(page, ticket, State.FORBIDDEN, why=f"status {status}")
         if status in GONE:
             return self._gone_outcome(page, ticket, f"status {status}")
         if status in RETRYABLE or status == 304:
             return self.retry_outcome(page, ticket, f"status {status}")
+        if status and lasts(page, ticket) and was_read(ticket):
+            return self._refused_outcome(page, ticket, f"status {status}")
+        if status in FORBIDDEN:
+            return _outcome(page, ticket, State.FORBIDDEN, why=f"status {status}")
         if status:
             return _outcome(page, ticket, State.DEAD, why=f"status {status}")
         kind = page.reason.partition(":")[0]
         if kind in REFUSALS:
             return _outcome(page, ticket, State.FORBIDDEN, why=page.reason)
         if kind in NEVER_AGAIN:
+            if kind in SIZES and lasts(page, ticket) and was_read(ticket):
+                return self._refused_outcome(page, ticket, page.reason)
             return _outcome(page, ticket, State.DEAD, why=page.reason)
         return self.retry_outcome(page, ticket, page.reason or "no answer")
 
     def retry_outcome(self, page: Page, ticket: Ticket, why: str) -> Outcome:
-        """Try again later, each time twice as late, a few times."""
+        """Try again later, each time twice as late: a few times, or a source for ever."""
         if page.status == 304 and ticket.unread and ticket.tries < self.retries:
             # Nothing was told of it: it is still to be read.
             tries = ticket.tries + 1
@@ -162,18 +184,31 @@ class OutcomeRules:
             return _outcome(page, ticket, State.WAITING, why, tries=tries, next_visit=again)
         tries = 1
         if not ticket.unread and ticket.state is not State.NEW:
-            tries = ticket.tries + 1
+            tries = min(ticket.tries + 1, MAX_TRIES)
+        pause = min(self._retry_pause(tries), LONGEST_RETRY)
         if tries > self.retries:
-            return _outcome(page, ticket, State.DEAD, why=why, tries=tries)
+            if not lasts(page, ticket):
+                return _outcome(page, ticket, State.DEAD, why=why, tries=tries)
+            # An outage: a run that is to end does not wait for that.
+            pause = min(max(pause, self.source_soon), _longest_pause(ticket, SOURCE_RETRY))
         demanded_s = parse_retry_after(page.headers.get("retry-after"), page.at) or 0
-        pause = max(self._retry_pause(tries), timedelta(seconds=demanded_s))
-        pause = min(pause, LONGEST_RETRY)
+        pause = max(pause, min(timedelta(seconds=demanded_s), LONGEST_RETRY))
         return _outcome(page, ticket, State.RETRY, why=why, tries=tries, next_visit=page.at + pause)
 
     def _retry_pause(self, tries: int) -> timedelta:
         """Twice as long each time."""
-        times: int = 2 ** min(tries - 1, 20)
-        return self.retry_delay * times
+        return self.retry_delay * _doubled(tries)
+
+    def _refused_outcome(self, page: Page, ticket: Ticket, why: str) -> Outcome:
+        """A source answers, but is not given: it is asked again, rarer and rarer, for ever."""
+        tries = 1
+        if ticket.state is State.RETRY:
+            tries = min(ticket.tries + 1, MAX_TRIES)
+        next_visit = page.at + self._absent_pause(tries, ticket)
+        return _outcome(page, ticket, State.RETRY, why=why, tries=tries, next_visit=next_visit)
+
+    def _absent_pause(self, times: int, ticket: Ticket) -> timedelta:
+        return min(self.source_soon * _doubled(times), _longest_pause(ticket, SOURCE_ABSENT))
 
     def _fetched_outcome(self, page: Page, ticket: Ticket) -> Outcome:
         visit = self._visit_of(page, ticket)
@@ -313,10 +348,13 @@ class OutcomeRules:
         times = 1
         if ticket.state in (State.GONE, State.NEW):
             # What is new again after it was retired is looked at once.
-            times = ticket.tries + 1
+            times = min(ticket.tries + 1, MAX_TRIES)
+        if lasts(page, ticket):
+            next_visit = page.at + self._absent_pause(times, ticket)
+            return _outcome(page, ticket, State.GONE, why=why, tries=times, next_visit=next_visit)
         if times >= self.gone_limit:
             return self._retired_outcome(page, ticket, why, tries=times)
-        pause = self.gone_interval * 2 ** min(times - 1, 20)
+        pause = self.gone_interval * _doubled(times)
         return _outcome(page, ticket, State.GONE, why=why, tries=times, next_visit=page.at + pause)
 
     def _retired_outcome(self, page: Page, ticket: Ticket, why: str, tries: int) -> Outcome:
@@ -325,6 +363,19 @@ class OutcomeRules:
             tries = max(tries, ticket.tries + 1)
         again = page.at + self.gone_interval * 2 ** min(tries, LONGEST_REST)
         return _outcome(page, ticket, State.RETIRED, why=why, tries=tries, next_visit=again)
+
+
+def _doubled(times: int) -> int:
+    """How many times as long a pause is that has been doubled each time but the first."""
+    doubled: int = 2 ** min(times - 1, 20)
+    return doubled
+
+
+def _longest_pause(ticket: Ticket, of_sources: timedelta) -> timedelta:
+    """After how long a source that can't be read is asked again at the latest."""
+    if was_read(ticket) and (is_seed(ticket) or not is_host_root(ticket.url)):
+        return of_sources
+    return RARE_RETRY
 
 
 def _is_repeatable(ticket: Ticket) -> bool:
@@ -414,6 +465,8 @@ def _new_links(page: Page, ticket: Ticket, kind: str) -> int | None:
     """How many new links a source or a listing had, and a hub to articles; None: nobody has
     counted.
     """
+    if is_broken_list(page, ticket):
+        return 0
     if page.verdict is not None:
         if was_hub(ticket) and page.verdict.new_articles is not None:
             return page.verdict.new_articles

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from crawlproj.fetch.requests import may_be_sitemap
 from crawlproj.frontier.base import Outcome, SourceNote, State, Ticket
 from crawlproj.items import Page
 from crawlproj.scheduling.sources import (
     FORMER_HUB,
     HUB,
     SOURCE_KINDS,
+    is_broken_list,
     is_host_root,
     is_seed,
     was_hub,
@@ -22,14 +24,21 @@ MAX_TITLE: Final = 200
 
 def note_source(page: Page, ticket: Ticket, outcome: Outcome) -> SourceNote | None:
     """What is to be noted; None: it is no source, and was none."""
-    if not outcome.source and not ticket.source:
+    too_big = page.reason == "too big" and may_be_sitemap(ticket)
+    if not (outcome.source or ticket.source or too_big):
         return None
     if outcome.state is State.MOVED and not ticket.source_kind:
         return None
     site = registered_domain(host_of(ticket.url))
     is_there = outcome.state in (State.WAITING, State.RETIRED) and not outcome.set_aside
     if not is_there:
-        return SourceNote(_kind_by_url(ticket), site, problem=outcome.why)
+        kind = _kind_by_url(ticket)
+        if too_big and not ticket.source_kind:
+            kind = "sitemap"
+        return SourceNote(kind, site, problem=outcome.why)
+    if is_broken_list(page, ticket):
+        # What that page links to is no news, so that it falls silent.
+        return SourceNote("", site, problem=f"no longer a {ticket.source_kind}")
     kind = _kind_of(page, ticket, outcome)
     note = SourceNote(kind, site, problem=_problem(page, ticket, outcome))
     document = page.document

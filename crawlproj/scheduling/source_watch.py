@@ -19,6 +19,8 @@ from crawlproj.frontier.postgres import PostgresFrontier
 from crawlproj.revisit.silence import (
     FORMER,
     HISTORY,
+    LEFT,
+    SILENCE_WORDS,
     SourceFacts,
     count_lacking,
     describe_problem,
@@ -197,10 +199,12 @@ class SourceWatch:
                 if self._is_silent(row, source, sites[source.site]):
                     since = source.lists_until
             if since is not None:
-                problem = with_silence(problem, source)
+                problem = with_silence(problem or found_by_visit(row), source)
             elif not problem and row.silent_since is None:
                 # What its last visit has found, or what was said then: the next one says anew.
                 problem = row.problem
+                if row.state == "waiting":
+                    self._say_once(row, problem)
             missed = lacking.get(source.url, 0)
             if since is not None:
                 missed = estimate_missed(source)
@@ -237,7 +241,7 @@ class SourceWatch:
             if since is not None and row.silent_since is None:
                 fallen += 1
                 log.warning("Silent: the %s %s: %s", row.kind, row.url, problem)
-            elif since is None and row.silent_since is not None:
+            elif since is None and row.silent_since is not None and row.state not in LEFT:
                 log.info("Brings something again: the %s %s", row.kind, row.url)
             elif since is None:
                 self._say_once(row, problem)
@@ -263,9 +267,14 @@ def count_missing(db: Queries, crawl: int) -> tuple[int, int, int, str, str]:
 def is_over(row: WatchedSource) -> bool:
     """Is the silence that is noted of a source over, or none of our business any more?"""
     assert row.silent_since is not None
-    if row.kind in FORMER:
+    if row.kind in FORMER or row.state in LEFT:
         return True
     return row.last_new is not None and row.last_new > row.silent_since
+
+
+def found_by_visit(row: WatchedSource) -> str:
+    """What the last visit to a silent source has found, without what was said of its silence."""
+    return row.problem.partition(SILENCE_WORDS)[0].rstrip("; ")
 
 
 def with_silence(problem: str, source: SourceFacts) -> str:

@@ -15,6 +15,8 @@ from crawlproj.revisit.base import Numbers
 from crawlproj.revisit.rates import is_known
 
 SOURCE_KINDS = frozenset({"feed", "sitemap"})
+LIST_KINDS = frozenset({"feed", "sitemap", "news sitemap", "sitemap index"})
+"""What the kinds of such pages are called as sources."""
 HUB: Final = "hub"
 FORMER_HUB: Final = "former hub"
 MIN_BRINGING: Final = 2
@@ -25,16 +27,31 @@ HUB_SLACK: Final = 2.0
 
 def is_source(page: Page) -> bool:
     """Is it a feed, a sitemap, a seed (or where a seed has moved to), or the root of its host? What
-    kind of page it is can't be seen without a body: then it is what it was.
+    kind of page it is can't be seen without a body: then it is what it was. So is a feed that
+    answers with a page: most likely that is an error, and it will be a feed again.
     """
     ticket = page.ticket
     if not isinstance(ticket, Ticket):
         return False
     if is_seed(ticket) or is_host_root(ticket.url):
         return True
-    if not page.kind:
+    if not page.kind or was_list(ticket):
         return ticket.source
     return page.kind in SOURCE_KINDS
+
+
+def lasts(page: Page, ticket: Ticket) -> bool:
+    """Is it a source that is never given up: one that the crawl begins with, or that was read once?
+    Front pages, feeds and sitemaps that only somebody's link has named may not be there at all.
+    """
+    if is_seed(ticket) and ticket.request is None:
+        return True
+    return was_read(ticket) and (is_source(page) or was_hub(ticket))
+
+
+def was_read(ticket: Ticket) -> bool:
+    """Has a visit to it ever brought a page?"""
+    return ticket.interval_s is not None
 
 
 def is_hub(numbers: Numbers, longest: timedelta, *, brought: int, before: bool) -> bool:
@@ -53,6 +70,16 @@ def is_hub(numbers: Numbers, longest: timedelta, *, brought: int, before: bool) 
 def was_hub(ticket: Ticket) -> bool:
     """Did the last visit take it for a hub?"""
     return ticket.source and ticket.source_kind == HUB
+
+
+def was_list(ticket: Ticket) -> bool:
+    """Was it a feed or a sitemap when it could be read last?"""
+    return ticket.source and ticket.source_kind in LIST_KINDS
+
+
+def is_broken_list(page: Page, ticket: Ticket) -> bool:
+    """Has a feed or sitemap answered with something else?"""
+    return bool(page.kind) and page.kind not in SOURCE_KINDS and was_list(ticket)
 
 
 def leads_on(page: Page) -> bool:

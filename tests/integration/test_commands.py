@@ -224,10 +224,11 @@ def test_explain_says_why_a_host_waits_and_until_when(world: World) -> None:
 
 def test_feeds_of_a_feed_reader_become_seeds(world: World, tmp_path: Path) -> None:
     path = tmp_path / "mine.opml"
-    path.write_text(f'<opml><outline xmlUrl="{world.demo.url("one", "/feed.xml")}"/></opml>')
+    feed, site = world.demo.url("one", "/feed.xml"), world.demo.url("two", "/news/")
+    path.write_text(f'<opml><outline xmlUrl="{feed}" htmlUrl="{site}"/></opml>')
     assert world.run("seeds", "add", str(path), world.demo.url("two")).code == 0
     seeds = world.run("seeds", "list", "--json").json["seeds"]
-    assert set(seeds) == {world.demo.url("one", "/feed.xml"), world.demo.url("two")}
+    assert set(seeds) == {feed, site, world.demo.url("two")}, "the site is in the scope, too"
     assert world.run("seeds", "add", str(tmp_path / "none.opml")).code != 0
 
 

@@ -123,7 +123,9 @@ def test_an_unchanged_page_ends_with_304(database_url: str, tmp_path: Path) -> N
     assert stats["pages/not_modified"] == 1
 
 
-def test_retries_are_the_frontiers_and_end_in_dead(database_url: str, tmp_path: Path) -> None:
+def test_retries_are_the_frontiers_and_no_run_waits_for_a_seed_that_is_out(
+    database_url: str, tmp_path: Path
+) -> None:
     with DemoServer("faults") as demo:
         url = demo.url("status-503.fault", "/status/503")
         more = {"FRONTIER_RETRIES": 2, "FRONTIER_RETRY_DELAY": 0.2, "CRAWL_PATIENCE": 20}
@@ -132,4 +134,4 @@ def test_retries_are_the_frontiers_and_end_in_dead(database_url: str, tmp_path: 
         assert asked(demo)[url] == 3
     assert result.code == 3, "nothing could be fetched"
     row = rows(database_url, "ends")[url]
-    assert (row.state, row.visits, row.tries) == ("dead", 3, 3)
+    assert (row.state, row.visits, row.tries) == ("retry", 3, 3)

@@ -101,3 +101,44 @@ def test_feed_that_lists_nothing_of_what_the_front_page_brings_ends_with_3(
         assert "which sources miss pages" in words
         status = run_command(["status"], tmp_path, {"DATABASE_URL": database_url})
         assert f"others of the site bring: about {found[1]} links missed" in status.stdout
+
+
+def test_feed_that_became_a_page_is_said_and_silent_until_it_moves(
+    database_url: str, tmp_path: Path
+) -> None:
+    """An error page that says 200 is visited as a feed, and what it links to is not news."""
+    pages = {
+        "/": listing({"/world/1.html": "Gardeners of village 1 rebuilt their old bridge"}),
+        "/feed": FEED.format(ITEM.format(1)),
+        "/new-feed": FEED.format(ITEM.format(1)),
+        "/world/1.html": news_article(1),
+    }
+    with serve_news(pages) as web:
+        seeds = f"seeds={web.base}/,{web.base}/feed,{web.base}/new-feed"
+        settings = {**SETTINGS, "DATABASE_URL": database_url}
+
+        def crawl_again() -> Result:
+            world.database.run_script("update crawlproj.url set lane = 2, rank = 0 where source")
+            return run_crawl(["site", "-a", seeds], settings, tmp_path)
+
+        first = run_crawl(["site", "-a", seeds], settings, tmp_path)
+        assert first.code == 0, first.stderr + first.log
+        database = Database(database_url)
+        world = Sources(database)
+        feed = f"{web.base}/feed"
+        history = {"entries": 1, "new_links": 241, "gap_s": 3600}
+        world.add(feed, first=10 * DAY, last=DAY, last_new=DAY, **history)
+        web.pages["/feed"] = web.pages["/new-feed"] = listing({"/help.html": "What went wrong"})
+        web.pages["/help.html"] = news_article(3)
+
+        second = crawl_again()
+        assert second.code == 3, second.stdout + second.stderr + second.log
+        assert f"Silent: the feed {feed}: no longer a feed; nothing new for 1 d" in second.log
+        assert f"Source: the feed {web.base}/new-feed: no longer a feed" in second.log
+        assert world.stored()[f"{web.base}/new-feed"] == (False, "no longer a feed")
+
+        web.moved["/feed"] = "/new-feed"
+        third = crawl_again()
+        assert third.code == 0, third.stdout + third.stderr + third.log
+        assert not world.stored()[feed][0]
+        database.close()

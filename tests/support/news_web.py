@@ -61,11 +61,13 @@ def listing(urls: Mapping[str, str], title: str = "Latest news") -> str:
 
 class NewsWeb:
     """Pages by path, which may be changed at any time. `asked` counts requests by path,
-    `asked_at` has when each came, and its host; `paths` has the path of each, in order.
+    `asked_at` has when each came, and its host; `paths` has the path of each, in order. `moved`:
+    paths that have moved for good, and where to.
     """
 
     def __init__(self, pages: Mapping[str, str]) -> None:
         self.pages = dict(pages)
+        self.moved: dict[str, str] = {}
         self.asked: Counter[str] = Counter()
         self.paths: list[str] = []
         self.asked_at: list[tuple[float, str]] = []
@@ -83,7 +85,11 @@ def serve_news(pages: Mapping[str, str]) -> Iterator[NewsWeb]:
             web.paths.append(self.path)
             web.asked_at.append((time.time(), self.headers["Host"].partition(":")[0]))
             page = web.pages.get(self.path)
-            self.send_response(404 if page is None else 200)
+            if self.path in web.moved:
+                self.send_response(301)
+                self.send_header("Location", web.moved[self.path])
+            else:
+                self.send_response(404 if page is None else 200)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.end_headers()
             self.wfile.write((page or "").replace("{base}", web.base).encode())

@@ -97,14 +97,17 @@ def test_source_that_never_worked_regularly_is_not_called_silent() -> None:
         source(DAY, HOUR, 100 * DAY, last_new=None),
         source(DAY, HOUR, 100 * DAY, state="retry", tries=1),
         source(DAY, HOUR, 100 * DAY, state="moved"),
+        source(DAY, HOUR, 100 * DAY, state="ignored"),
     ):
         assert not judge_silence(odd, K, None)
     assert judge_silence(source(DAY, HOUR, 100 * DAY, state="retry", tries=3), K, None)
 
 
 def test_source_that_worked_and_is_gone_is_silent_at_once() -> None:
-    assert judge_silence(source(DAY, HOUR, HOUR, state="gone", status=404), K, None)
-    assert not judge_silence(source(DAY, None, HOUR, state="gone", status=404), K, None)
+    for state, tries in (("gone", 3), ("retired", 0), ("dead", 0)):
+        assert judge_silence(source(DAY, HOUR, HOUR, state=state, tries=tries), K, None)
+    assert not judge_silence(source(DAY, None, HOUR, state="gone", tries=3), K, None)
+    assert not judge_silence(source(DAY, HOUR, DAY, state="gone", tries=2), K, None)
 
 
 def test_sitemap_or_hub_that_others_have_replaced_is_not_silent() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from crawlproj.content.document import Document
 from crawlproj.content.link_state import hash_link
+from crawlproj.fetch.pages import document_of
 from crawlproj.frontier.base import Found, Lane, State, Ticket
 from crawlproj.frontier.seen import Level, Place
 from crawlproj.items import ChangeVerdict, Page
@@ -19,7 +20,9 @@ from crawlproj.scheduling.link_places import (
     Sign,
     article_sign,
     count_articles,
+    hot_score,
 )
+from crawlproj.scheduling.server_hints import listed_changes
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -46,6 +49,8 @@ def placer(
         page.kind = list_kind.rpartition(" ")[2]
         page.document.list_kind = list_kind
     page.document.listed = {BASE + path: date for path, date in (listed or {}).items()}
+    if list_kind == "news sitemap":
+        page.document.published = page.document.listed
     if new:
         page.verdict = ChangeVerdict(
             True, new_links=1, new_hashes=frozenset(hash_link(BASE + path) for path in new)
@@ -88,6 +93,44 @@ def test_a_sitemap_puts_what_is_old_behind_and_nothing_ahead_unless_it_is_of_new
     assert place(plain, "/new", "sitemap").published is None, "lastmod is of a change"
     news = place(placer(dates, "news sitemap"), "/new", "sitemap")
     assert (news.level, news.published) == (Level.HOT, datetime(2026, 11, 20, tzinfo=UTC))
+
+
+ATOM = f"""<feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="{BASE}/edited"/>
+<updated>2026-11-20T11:00:00Z</updated><published>2024-03-01T09:00:00Z</published></entry>
+<entry><link href="{BASE}/week"/><updated>2026-11-20T11:00:00Z</updated>
+<published>2026-11-13T12:00:00Z</published></entry></feed>"""
+JSON_FEED = f"""{{"version": "https://jsonfeed.org/version/1.1", "items": [
+{{"url": "{BASE}/edited", "date_modified": "2026-11-20T11:00:00Z", "date_published": "2024-03-01T09:00:00Z"}},
+{{"url": "{BASE}/week", "date_modified": "2026-11-20T11:00:00Z", "date_published": "2026-11-13T12:00:00Z"}}]}}"""
+NEWS = """<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"
+xmlns:news="http://www.google.com/schemas/sitemap-news/0.9">{}</urlset>""".format(
+    "".join(
+        f"<url><loc>{BASE}/{name}</loc><lastmod>2026-11-20T11:00:00Z</lastmod><news:news>"
+        f"<news:publication_date>{date}</news:publication_date></news:news></url>"
+        for name, date in (
+            ("edited", "2024-03-01T09:00:00Z"),
+            ("week", "2026-11-13T12:00:00Z"),
+        )
+    )
+)
+
+
+@pytest.mark.parametrize("body", [ATOM, JSON_FEED, NEWS])
+def test_an_old_article_that_was_edited_just_now_is_old(body: str) -> None:
+    """Its age is that of its publication; the edit is a hint to visit it again."""
+    known = Ticket(1, BASE + "/feed", "a.example", 1, 1, 1, Lane.NEW, State.NEW, depth=2)
+    page = Page(known, BASE + "/feed", 200, NOW, body=body.encode())
+    page.kind = "sitemap" if body is NEWS else "feed"
+    page.document = document_of(page, page.body, ("robots",))
+    assert page.document is not None
+    given = LinkPlacer(page, known, RULES)
+    edited, week = (place(given, path, page.kind) for path in ("/edited", "/week"))
+    assert (edited.level, edited.published) == (Level.OLD, datetime(2024, 3, 1, 9, tzinfo=UTC))
+    assert (week.level, week.published) == (Level.HOT, NOW - 7 * DAY)
+    assert week.score < hot_score(timedelta(0))
+    assert page.document.newest == NOW - 7 * DAY
+    hints = listed_changes(page.document.listed, NOW - DAY, NOW)
+    assert hints == dict.fromkeys((BASE + "/edited", BASE + "/week"), NOW - timedelta(hours=1))
 
 
 def test_dates_in_urls_are_hints() -> None:

@@ -27,10 +27,20 @@ ENDS = OutcomeRules(
     gone_interval=5 * HOUR,
 )
 URL = "https://example.org/a"
+MINUTE = timedelta(minutes=1)
+RULES_OF_SOURCES = replace(
+    ENDS, retry_delay=MINUTE, source_soon=15 * MINUTE, gone_interval=timedelta(days=5)
+)
 
 
 def ticket(**more: object) -> Ticket:
-    return Ticket(1, URL, "example.org", 1, 1, 0, Lane.NEW, **{"state": State.NEW, **more})  # type: ignore[arg-type]
+    known = {"state": State.NEW, "depth": 1, **more}
+    return Ticket(1, URL, "example.org", 1, 1, 0, Lane.NEW, **known)  # type: ignore[arg-type]
+
+
+FEED = ticket(depth=2, source=True, source_kind="feed", interval_s=900.0)
+HUB = ticket(depth=2, source=True, source_kind="hub", interval_s=900.0)
+FRONT = ticket(depth=0, source=True, source_kind="seed", interval_s=900.0)
 
 
 KNOWN = ticket(block_digest=b"x", etag='"1"')
@@ -184,6 +194,39 @@ def test_retries_come_later_and_later_and_end_in_dead() -> None:
         pauses.append((end.next_visit - NOW) / HOUR)
         given = ticket(state=end.state, tries=end.tries)
     assert (pauses, end.state) == ([1, 2, 4], State.DEAD)
+
+
+def pauses_of(status: int, known: Ticket, count: int, reason: str = "") -> list[timedelta]:
+    """How long it is waited after each of some failures in a row."""
+    pauses = []
+    for _ in range(count):
+        end = RULES_OF_SOURCES.decide_outcome(page(status, known, reason), known)
+        assert end.state in LANE_OF and end.next_visit is not None and end.source, end
+        pauses.append(end.next_visit - NOW)
+        known = replace(known, state=end.state, tries=end.tries, source=end.source)
+    return pauses
+
+
+@pytest.mark.parametrize("known", [FEED, FRONT, HUB])
+def test_source_that_was_good_is_asked_for_ever_however_it_fails(known: Ticket) -> None:
+    """After a few minutes of an outage, a 404, or a refusal it may be there again."""
+    for status, reason in ((503, ""), (0, "timeout"), (0, "dns")):
+        pauses = pauses_of(status, known, 3000, reason)
+        assert [pause / MINUTE for pause in pauses[:5]] == [1, 2, 4, 15, 16]
+        assert pauses == sorted(pauses) and max(pauses) == 6 * HOUR
+    for status, reason in ((404, ""), (410, ""), (403, ""), (400, ""), (0, "too big")):
+        pauses = pauses_of(status, known, 3000, reason)
+        assert [pause / MINUTE for pause in pauses[:3]] == [15, 30, 60]
+        assert pauses == sorted(pauses) and max(pauses) == 24 * HOUR
+
+
+def test_seed_that_never_answered_is_asked_for_ever_but_rarely() -> None:
+    seed = replace(FRONT, interval_s=None, source=False)
+    assert max(pauses_of(503, seed, 3000)) == timedelta(days=1)
+    assert max(pauses_of(404, seed, 3000)) == timedelta(days=7)
+    linked = replace(seed, depth=1, url=URL)
+    end = RULES_OF_SOURCES.decide_outcome(page(503, linked), replace(linked, tries=3))
+    assert end.state is State.DEAD
 
 
 def test_retry_after_is_waited_for() -> None:

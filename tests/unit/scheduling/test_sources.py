@@ -243,7 +243,7 @@ def test_what_is_noted_of_a_source() -> None:
     feed.document.links.clear()
     assert decide(feed).source_note.problem == "no entries"
     lost = decide(with_document(page(source=True, source_kind="feed")))
-    assert (lost.source, lost.source_note.problem) == (False, "no longer a feed")
+    assert (lost.source, lost.source_note.problem) == (True, "no longer a feed")
     assert decide(with_document(page(ROOT))).source_note.kind == "front page"
     assert decide(with_document(page(depth=0, found=Found.SEED))).source_note.kind == "seed"
     assert decide(page()).source_note is None
