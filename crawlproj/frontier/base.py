@@ -68,7 +68,9 @@ class Found(IntEnum):
     PROBE = 9
     """A path that nobody has, by whose answer pages that are gone are known."""
     NAMED_FEED = 10
-    """A feed on a host outside of the scope: it belongs to the site that names it."""
+    """A feed on a host outside of the scope: it belongs to the site that names it. The query
+    `refill` and the view `site` have this number.
+    """
 
 
 TIMED_LANES = frozenset({Lane.REVISIT, Lane.RETRY})
@@ -218,6 +220,12 @@ class Ticket:
     """When it was published, by what led to it."""
     source_kind: str = ""
     """What kind of source the last visit took it for, see SourceNote."""
+    source_last_new: datetime | None = None
+    """When it has brought something as a source."""
+    source_gap_s: float | None = None
+    """The usual time between two visits that brought something."""
+    named_by: str = ""
+    """Of a feed outside of the scope: the host of the page that names it."""
 
     @property
     def unread(self) -> bool:

@@ -79,6 +79,17 @@ class MemoryCrawl:
     def host_count(self, host: str) -> PageCount:
         return self.hosts.setdefault(host, PageCount())
 
+    def named_by(self, row: UrlRow) -> str:
+        """The host of the page that names a feed outside of the scope, also after redirects."""
+        above: UrlRow | None = row
+        seen = set[int]()
+        while above is not None and above.found is Found.NAMED_FEED and above.id not in seen:
+            seen.add(above.id)
+            above = self.rows.get(above.parent) if above.parent is not None else None
+        if above is None or above is row or above.found is Found.NAMED_FEED:
+            return ""
+        return above.host
+
     def refresh_waiting(self, now: datetime) -> None:
         """Hosts that have ranked URLs now, and had none before, begin to wait."""
         queues = self.host_queues(spent=False)

@@ -638,7 +638,12 @@ select u.id, u.canonical as url, w.name as host, w.server, w.epoch, u.visit, u.l
     u.interval_s, u.last_visit, u.last_change, u.etag, u.modified, u.body_digest, u.block_digest, u.request, u.expires,
     coalesce(p.noarchive, false) as noarchive, u.found, u.source, u.lane = 0 and u.rank = 0 as pushed,
     u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, u.next_visit, t.state as page_state, t.listed_at, t.fresh_until,
-    u.published, coalesce(k.kind, '') as source_kind,
+    u.published, coalesce(k.kind, '') as source_kind, k.last_new as source_last_new, k.gap_s as source_gap_s,
+    case when u.found = 10 then coalesce((
+        with recursive above as (
+            select u.parent, u.found, u.host
+            union select p.parent, p.found, p.host from above a join url p on p.id = a.parent where a.found = 10)
+        select n.name from above a join host n on n.id = a.host where a.found is distinct from 10 limit 1), '') else '' end as named_by,
     p.warc_digest as original_digest, p.warc_at as original_at, p.warc_record as original_record, c.pages as host_pages
 from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[], %(urgent)s::bool[]) as w (name, server, epoch, count, urgent)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
@@ -654,7 +659,7 @@ from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::in
         select warc_digest, warc_at, warc_record, noarchive from page where url = u.id and u.block_digest is not null limit 1) p on true
     left join lateral (
         select state, listed_at, fresh_until from page_state where url = u.id and u.block_digest is not null limit 1) t on true
-    left join lateral (select kind from source where url = u.id and u.source limit 1) k on true
+    left join lateral (select kind, last_new, gap_s from source where url = u.id and u.source limit 1) k on true
 order by h.id, u.lane, u.rank, u.id;
 
 -- name: look
