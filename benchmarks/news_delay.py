@@ -7,7 +7,7 @@ what the web knows of itself, not from the crawler. Exits with 1 if a bar is mis
 The delay of visiting all sources equally often is computed: the requests to sources that the log
 shows are dealt out evenly, at random phases, to the sources that the crawl visited more than once;
 what lies between the first visit that lists an article and the article's fetch is taken over from
-the log. `--policy uniform --interval 20m` runs a crawl that really does so.
+the log. `--policy uniform --interval 20` runs a crawl that really does so.
 """
 
 from __future__ import annotations
@@ -110,6 +110,16 @@ def print_table(
     waited = delays(no_feed, first, speed)
     text = f"{percentile(waited, 0.5) / 60:.1f} / {percentile(waited, 0.95) / 60:.1f} min"
     print(f"{'  their delay, median / p95':42}{text:>36}")
+    sections = [article for article in no_feed if "/" not in article.sources]
+    there, number, share = share_of(sections, first)
+    bar(
+        "  on pages of sections only",
+        f"{there} of {number} ({share:.1%})",
+        share >= NO_FEED_SHARE,
+    )
+    waited = delays(sections, first, speed)
+    text = f"{percentile(waited, 0.5) / 60:.1f} / {percentile(waited, 0.95) / 60:.1f} min"
+    print(f"{'  their delay, median / p95':42}{text:>36}")
     there, number, share = share_of(broken, first)
     print(
         f"{'articles that a feed of the site missed':42}{f'{there} of {number} ({share:.1%})':>36}"
@@ -119,6 +129,7 @@ def print_table(
     useful = judge_usefulness(figures, truth)
     bar("useful share", f"{useful.share:.1%}", useful.share >= USEFUL_SHARE)
     print(f"{'  with empty looks at sources as waste':42}{f'{useful.strict:.1%}':>36}")
+    print(f"{'  and archive pages, too':42}{f'{useful.strictest:.1%}':>36}")
     for name in Usefulness.__dataclass_fields__:
         print(f"{f'    {name}':42}{getattr(useful, name):>36}")
     many = fetches_per_article(figures)
