@@ -5,8 +5,9 @@ A trial begins with a short interval, which doubles while nothing comes; at REVI
 That a page is on trial is told by its interval, which is shorter than that of any other page: so
 nothing else is stored, and trials go on in other workers and after restarts.
 
-Forums, calendars and archives get no trial, nor do sites whose feeds or sitemaps work. Each site
-may begin some trials a day; those that make a hub don't count.
+Forums, calendars and archives get no trial, nor do hosts whose feeds or sitemaps work (`www.` is no
+other host): a domain may have several sites. Each host may begin some trials a day; those that make
+a hub don't count.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from crawlproj.items import Page
 from crawlproj.scheduling.link_places import LIKELY, LOOKED_AT, Sign, article_sign
 from crawlproj.scheduling.sources import SOURCE_KINDS, brought_articles
 from crawlproj.urls.canonical import host_of
-from crawlproj.urls.domains import registered_domain
 
 DAY: Final = timedelta(days=1)
 FIRST_PART: Final = 2
@@ -126,7 +126,7 @@ class HubTrials:
         return brought >= min((page.at - ticket.last_visit) / self.longest, MANY_BROUGHT)
 
     def _site(self, page: Page, ticket: Ticket) -> _Site:
-        name = registered_domain(ticket.named_by or host_of(ticket.url))
+        name = (ticket.named_by or host_of(ticket.url)).removeprefix("www.")
         site = self._sites.get(name)
         if site is None:
             site = self._sites[name] = _Site(page.at)
