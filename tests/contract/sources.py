@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from crawlproj.frontier.base import Batch, Lane, NewUrl, SourceNote, State
+from crawlproj.frontier.base import Batch, Found, Lane, NewUrl, SourceNote, State
 from tests.contract.visits import handed_out
 from tests.contract.worlds import Hand, World, page
 
@@ -53,6 +53,33 @@ class Sources:
         for _ in range(2):
             hand.end(ticket, State.WAITING, next_visit=world.clock.now, source_note=note)
         assert world.source(frontier, ticket.id).visits == 1
+
+    def test_what_is_known_of_a_source_comes_with_it_and_who_names_a_feed_elsewhere(
+        self, world: World
+    ) -> None:
+        frontier, hand, (ticket,) = handed_out(world)
+        feed = world.url(frontier, "/f", "b", parent=ticket.id, found=Found.NAMED_FEED)
+        moved = world.url(frontier, "/m", "c", parent=feed.id, found=Found.NAMED_FEED)
+        orphan = world.url(frontier, "/o", "c", parent=77, found=Found.NAMED_FEED)
+        now = world.clock.now
+        note = SourceNote("hub", "a.example", new_links=1)
+        hand.end(ticket, next_visit=now, urls=[feed, moved, orphan], content=page(), source=True,
+            source_note=note)  # fmt: skip
+        for host in ("b", "c"):
+            world.resolve(frontier, host)
+        tickets = {each.id: each for each in Hand(world, frontier, "w2").tickets()}
+        assert [tickets[each.id].named_by for each in (feed, moved, orphan)] == [
+            ticket.host, ticket.host, "",
+        ]  # fmt: skip
+        world.clock.advance(100)
+        again = hand.ticket("/")
+        assert (again.source_kind, again.source_last_new, again.source_gap_s) == ("hub", now, None)
+        now = world.clock.now
+        hand.end(again, next_visit=now, source=True, source_note=note)
+        again = hand.ticket("/")
+        assert (again.source_last_new, again.source_gap_s) == (now, 100)
+        hand.end(again, next_visit=now, source=False, source_note=replace(note, new_links=0))
+        assert hand.ticket("/").source_last_new is None
 
     def test_when_a_url_was_published_comes_with_it(self, world: World) -> None:
         frontier = world.frontier()
