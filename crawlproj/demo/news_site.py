@@ -228,8 +228,8 @@ class NewsSite(Site):
 
     def _find_news_list(self, key: str, age: float) -> DemoPage | None:
         if key == "/" and self.news.front != "new":
-            page = self.plain_page("Welcome", self.nav_links, paragraphs=1)
-            return dataclasses.replace(page, kind="front")
+            welcome = self.plain_page("Welcome", self.nav_links, paragraphs=1)
+            return dataclasses.replace(welcome, kind="front")
         if key == TOPICS and self.news.front == "topics":
             return self.plain_page("All topics", self._section_links, paragraphs=1)
         numbers = self.listed_numbers(key, age)
