@@ -1,7 +1,8 @@
 """The demo web `newsweb`: twenty news sites, by which a crawler of news can be judged.
 
 Fourteen have feeds (one stops, one repeats itself, the dates of one are all "now"), some of these
-sitemaps, too; six have neither, and of three of these the front page shows nothing new. Seven have an archive, nine a forum or a calendar without end.
+sitemaps, too; six have neither, and of three of these the front page shows nothing new. Seven have
+an archive, nine a forum or a calendar without end.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum, StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from crawlproj.archive.exchange import Original, RecordLocation
 from crawlproj.archive.write_queue import Receipt
@@ -128,6 +128,32 @@ class CrawlSpec:
     """Below these the crawl was told to go: their hosts are not limited by `domain_hosts`."""
 
 
+class ArticleClaim(NamedTuple):
+    """A long number that may name an article, and how many addresses with it are fetched. `shape`
+    stands for crawl, host and form of address.
+    """
+
+    shape: int
+    number: int
+    most: int
+
+
+class ArticleEnd(NamedTuple):
+    """What the end of a visit says of a long number: there is no page, or (`is_free`) the number
+    says nothing; None: no number of this shape does.
+    """
+
+    shape: int
+    number: int | None
+    is_free: bool = False
+
+
+MAX_HELD_ADDRESSES = 20
+"""So many addresses of one article wait for what becomes of others."""
+SAME_ARTICLE = "same article"
+"""Why a URL is ignored that is another address of an article."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewUrl:
     """A URL on its way in. `request` is an ordinary Scrapy request as JSON text; None for a plain
@@ -155,6 +181,8 @@ class NewUrl:
     """
     published: datetime | None = None
     """When a list, or the URL itself, says that it was published."""
+    claim: ArticleClaim | None = None
+    """If enough other addresses of the article are fetched, a new one is ignored for now."""
 
     @property
     def is_hot(self) -> bool:
@@ -434,6 +462,8 @@ class Outcome:
     """What came is not what the page says: a wall, or an error page. What is stored stays."""
     source_note: SourceNote | None = None
     """What the visit has shown, if the page is a source, or was one until now."""
+    article_ends: tuple[ArticleEnd, ...] = ()
+    """Addresses of articles that wait for this one go through."""
 
     @property
     def ends_page(self) -> bool:
@@ -884,6 +914,7 @@ def merge_urls(first: NewUrl, second: NewUrl) -> NewUrl:
         again=again,
         heir_of=first.heir_of if first.heir_of is not None else second.heir_of,
         published=first.published or second.published,
+        claim=first.claim if second.claim is not None else None,
     )
 
 

@@ -61,6 +61,7 @@ from crawlproj.frontier.writes import (
     put_sources,
     put_states,
     retire_pages,
+    settle_articles,
 )
 
 log = logging.getLogger(__name__)
@@ -309,6 +310,7 @@ class PostgresFrontier:
         ended.gone = retire_pages(tx, ended.outcomes)
         put_states(tx, ended.outcomes)
         put_sources(tx, self._crawl, ended.outcomes)
+        touched.update(settle_articles(tx, self.spec.order, ended.outcomes))
         count_hints(tx, ended.outcomes, ended.hosts)
         touched.update(ended.counted)
         return ended

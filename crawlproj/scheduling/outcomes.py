@@ -317,9 +317,9 @@ class OutcomeRules:
         before = was_hub(ticket)
         if not before and not _brings_articles(page):
             return False
-        if before and not brought_articles(page):
-            if has_stopped(ticket, page.at, self.hub_longest):
-                return False
+        is_idle = before and not brought_articles(page)
+        if is_idle and has_stopped(ticket, page.at, self.hub_longest):
+            return False
         learned = learn(visit.numbers, visit, NO_NUMBERS)
         brought = ticket.changes + page.changed
         return is_hub(learned, self.hub_longest, brought=brought, before=before)

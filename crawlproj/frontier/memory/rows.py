@@ -179,6 +179,15 @@ class UrlRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ArticleKeyRow:
+    """The addresses with one long number, with the columns of the table `article_key`."""
+
+    fetched: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
+    is_free: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SourceRow:
     """A source, with the columns of the table `source`."""
 

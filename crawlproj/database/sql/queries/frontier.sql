@@ -291,6 +291,50 @@ update url u set state = 'new', why = '', lane = 1,
 where id = any (%(ids)s::bigint[]) and state = 'ignored' and why = 'depth' and depth <= %(max_depth)s
 returning id, host;
 
+-- Addresses of articles.
+
+-- name: claim_articles
+-- Takes addresses for their articles, or lets them wait if enough of each go through; in commits with new ones that have long numbers.
+insert into article_key as k (shape, number, crawl, fetched)
+select shape, number, %(crawl)s, array[id] from unnest(%(shape)s::bigint[], %(number)s::bigint[], %(id)s::bigint[]) as n (shape, number, id)
+order by shape, number
+on conflict (shape, number) do update set
+    fetched = case when cardinality(k.fetched) < %(most)s then k.fetched || excluded.fetched else k.fetched end,
+    held = case when cardinality(k.fetched) < %(most)s or cardinality(k.held) >= %(most_held)s then k.held else k.held || excluded.fetched end
+where not k.is_free and not (k.fetched || k.held) @> excluded.fetched
+returning shape, number, fetched;
+
+-- name: replace_addresses
+-- Lets the next address of an article go through where one was no page; the result are all that go through; in commits with such ends.
+update article_key k set fetched = n.rest || k.held[1:1], held = k.held[2:]
+from (
+    select k.shape, k.number, array_remove(k.fetched, n.id) as rest
+    from unnest(%(shape)s::bigint[], %(number)s::bigint[], %(id)s::bigint[]) as n (shape, number, id)
+        join article_key k on k.shape = n.shape and k.number = n.number and k.fetched @> array[n.id]
+    order by k.shape, k.number for no key update of k) n
+where k.shape = n.shape and k.number = n.number
+returning k.fetched;
+
+-- name: free_numbers
+-- Notes that a number, or all of a form of address, says nothing; the result are the addresses that waited; in commits with such ends.
+update article_key k set is_free = true, held = '{}'
+from (
+    select k.shape, k.number, k.held
+    from unnest(%(shape)s::bigint[], %(number)s::bigint[]) as n (shape, number)
+        join article_key k on k.shape = n.shape and k.number = coalesce(n.number, k.number)
+    where not k.is_free
+    order by k.shape, k.number for no key update of k) n
+where k.shape = n.shape and k.number = n.number
+returning n.held;
+
+-- name: queue_addresses
+-- Queues addresses of articles that have waited; after replace_addresses and free_numbers.
+update url u set state = 'new', why = '', lane = 1, rank = url_rank(%(ordering)s, u.depth, u.score, u.first_seen)
+from (
+    select id from url where id = any (%(ids)s::bigint[]) and state = 'ignored' and why = 'same article' order by id for no key update) n
+where u.id = n.id
+returning u.id, u.host;
+
 -- Visits, pages and versions.
 
 -- name: end_visits
