@@ -35,6 +35,8 @@ from crawlproj.duplicates.marks import WITHDRAWN, PageMarker
 from crawlproj.duplicates.postgres import DuplicateJudge
 from crawlproj.duplicates.rules import DuplicateRules
 from crawlproj.frontier.base import (
+    ArticleClaim,
+    ArticleEnd,
     ArticleSource,
     Batch,
     Content,
@@ -381,9 +383,21 @@ def _learn_changes(db: Database, frontier: PostgresFrontier, work: Round) -> Non
             hints=ServerHints(now, now),
             hints_met=(("etag", True), ("modified", False)),
             source_note=SourceNote("hub", "example", new_links=number % 3),
+            article_ends=(ArticleEnd(number % 7, number, is_free=number % 2 > 0),),
         )
         for number, ticket in enumerate(tickets)
     ]
+    claims = [
+        NewUrl(
+            url_key(frontier.spec.name, f"{ticket.url}?{name}"),
+            f"{ticket.url}?{name}",
+            ticket.host,
+            claim=ArticleClaim(number % 7, number, 1),
+        )
+        for number, ticket in enumerate(tickets)
+        for name in ("a", "b")
+    ]
+    frontier.commit(Batch(urls=claims), "watched")
     heirs = [
         NewUrl(
             url_key(frontier.spec.name, f"{ticket.url}?new"),
