@@ -304,31 +304,30 @@ on conflict (shape, number) do update set
 where not k.is_free and not (k.fetched || k.held) @> excluded.fetched
 returning shape, number, fetched;
 
--- name: replace_addresses
+-- name: replace_address
 -- Lets the next address of an article go through where one was no page; the result are all that go through; in commits with such ends.
-update article_key k set fetched = n.rest || k.held[1:1], held = k.held[2:]
-from (
-    select k.shape, k.number, array_remove(k.fetched, n.id) as rest
-    from unnest(%(shape)s::bigint[], %(number)s::bigint[], %(id)s::bigint[]) as n (shape, number, id)
-        join article_key k on k.shape = n.shape and k.number = n.number and k.fetched @> array[n.id]
-    order by k.shape, k.number for no key update of k) n
-where k.shape = n.shape and k.number = n.number
-returning k.fetched;
+update article_key set fetched = array_remove(fetched, %(id)s::bigint) || held[1:1], held = held[2:]
+where shape = %(shape)s::bigint and number = %(number)s::bigint and fetched @> array[%(id)s::bigint]
+returning fetched;
 
--- name: free_numbers
--- Notes that a number, or all of a form of address, says nothing; the result are the addresses that waited; in commits with such ends.
-update article_key k set is_free = true, held = '{}'
-from (
-    select k.shape, k.number, k.held
-    from unnest(%(shape)s::bigint[], %(number)s::bigint[]) as n (shape, number)
-        join article_key k on k.shape = n.shape and k.number = coalesce(n.number, k.number)
-    where not k.is_free
-    order by k.shape, k.number for no key update of k) n
-where k.shape = n.shape and k.number = n.number
-returning n.held;
+-- name: lock_number
+-- The addresses that wait for what becomes of others with their number; before free_number.
+select held from article_key where shape = %(shape)s::bigint and number = %(number)s::bigint and not is_free for no key update;
+
+-- name: free_number
+-- Notes that a number says nothing of articles; in commits with such ends.
+update article_key set is_free = true, held = '{}' where shape = %(shape)s::bigint and number = %(number)s::bigint;
+
+-- name: lock_shape
+-- The addresses that wait, of all numbers in one form of address; once for each form of which it is learned that numbers say nothing.
+select held from article_key where shape = %(shape)s::bigint and not is_free order by number for no key update;
+
+-- name: free_shape
+-- Notes that no number in a form of address says anything of articles; after lock_shape.
+update article_key set is_free = true, held = '{}' where shape = %(shape)s::bigint and not is_free;
 
 -- name: queue_addresses
--- Queues addresses of articles that have waited; after replace_addresses and free_numbers.
+-- Queues addresses of articles that have waited; after the others.
 update url u set state = 'new', why = '', lane = 1, rank = url_rank(%(ordering)s, u.depth, u.score, u.first_seen)
 from (
     select id from url where id = any (%(ids)s::bigint[]) and state = 'ignored' and why = 'same article' order by id for no key update) n
