@@ -21,7 +21,7 @@ KAPPA = 0.5
 LATE_WEIGHT = 3.0
 LATE_MOST = 4.0
 """So many mean intervals of lateness count at most."""
-LATE_BEARABLE = 0.1
+LATE_BEARABLE = 0.25
 """A crawl that is late by more than this part of the mean interval can't keep up."""
 FEWEST_PAGES = 20
 """The price of a small crawl moves as if it had so many pages, or single visits would shake it."""
