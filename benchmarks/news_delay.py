@@ -7,7 +7,7 @@ what the web knows of itself, not from the crawler. Exits with 1 if a bar is mis
 The delay of visiting all sources equally often is computed: the requests to sources that the log
 shows are dealt out evenly, at random phases, to the sources that the crawl visited more than once;
 what lies between the first visit that lists an article and the article's fetch is taken over from
-the log. `--policy uniform --interval 20m` runs a crawl that really does so.
+the log. `--policy uniform --interval 20` runs a crawl that really does so.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from crawlproj.database.embedded.server import EmbeddedPostgres
 from crawlproj.demo.news_truth import NewsTruth
@@ -52,13 +53,16 @@ DELAY_RATIO = 0.6
 NO_FEED_SHARE = 0.95
 USEFUL_SHARE = 0.85
 MAX_FETCHES = 2
+COST_SHARE = 0.02
+"""Of the CPU of the crawl's process."""
 
 
 def run_crawl(demo: DemoProcess, folder: Path, seconds: float, settings: dict[str, object]) -> str:
     """A crawl of all sites, each stated by its front page alone; its end of the log on trouble."""
     sites = folder / "sites.yaml"
     sites.write_text(write_sites(demo.web))
-    command = [sys.executable, "-m", "scrapy", "crawl", "news", "-a", f"sites={sites}"]
+    command = [sys.executable, "-m", "benchmarks.source_cost", str(folder / "cost.json")]
+    command += ["crawl", "news", "-a", f"sites={sites}"]
     for name, value in settings.items():
         command += ["-s", f"{name}={value}"]
     command += ["-s", f"CLOSESPIDER_TIMEOUT={seconds}"]
@@ -110,6 +114,16 @@ def print_table(
     waited = delays(no_feed, first, speed)
     text = f"{percentile(waited, 0.5) / 60:.1f} / {percentile(waited, 0.95) / 60:.1f} min"
     print(f"{'  their delay, median / p95':42}{text:>36}")
+    sections = [article for article in no_feed if "/" not in article.sources]
+    there, number, share = share_of(sections, first)
+    bar(
+        "  on pages of sections only",
+        f"{there} of {number} ({share:.1%})",
+        share >= NO_FEED_SHARE,
+    )
+    waited = delays(sections, first, speed)
+    text = f"{percentile(waited, 0.5) / 60:.1f} / {percentile(waited, 0.95) / 60:.1f} min"
+    print(f"{'  their delay, median / p95':42}{text:>36}")
     there, number, share = share_of(broken, first)
     print(
         f"{'articles that a feed of the site missed':42}{f'{there} of {number} ({share:.1%})':>36}"
@@ -119,6 +133,7 @@ def print_table(
     useful = judge_usefulness(figures, truth)
     bar("useful share", f"{useful.share:.1%}", useful.share >= USEFUL_SHARE)
     print(f"{'  with empty looks at sources as waste':42}{f'{useful.strict:.1%}':>36}")
+    print(f"{'  and archive pages, too':42}{f'{useful.strictest:.1%}':>36}")
     for name in Usefulness.__dataclass_fields__:
         print(f"{f'    {name}':42}{getattr(useful, name):>36}")
     many = fetches_per_article(figures)
@@ -137,6 +152,24 @@ def print_table(
     kinds = Counter(fetch.truth.kind for fetch in figures.fetches)
     print("  " + ", ".join(f"{kind} {number}" for kind, number in kinds.most_common()))
     return missed
+
+
+def read_cost(path: Path) -> dict[str, Any]:
+    """What `benchmarks.source_cost` has written; nothing if the crawl failed."""
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return found
+
+
+def print_cost(cost: dict[str, Any]) -> list[str]:
+    """Print how much CPU went into sources; returns the bar if it was missed."""
+    share = sum(cost["parts"].values()) / cost["process_s"]
+    good = share <= COST_SHARE
+    name = "CPU of sources and hubs"
+    print(f"{name:42}{f'{share:.2%}':>36}  {'ok' if good else 'MISSED'}")
+    for part, seconds in sorted(cost["parts"].items(), key=lambda item: -item[1]):
+        text = f"{seconds / cost['process_s']:.2%}"
+        print(f"{f'    {part}':42}{text:>36}")
+    return [] if good else [name]
 
 
 def main() -> int:
@@ -168,6 +201,7 @@ def main() -> int:
                 wall = time.time()
                 said = run_crawl(demo, folder, minutes * 60, settings)
                 cpu = resource.getrusage(resource.RUSAGE_CHILDREN)
+                cost = read_cost(folder / "cost.json")
                 records = demo.records()
                 web = demo.web
     if not records:
@@ -178,6 +212,8 @@ def main() -> int:
     missed = print_table(
         figures, truth, words.speed, seed=words.seed, grace_s=GRACE_H * 3600 / words.speed
     )
+    if cost:
+        missed += print_cost(cost)
     print(f"CPU of the crawl: {cpu.ru_utime + cpu.ru_stime:.0f} s in {minutes * 60:.0f} s")
     if missed:
         print(f"MISSED: {', '.join(missed)}")

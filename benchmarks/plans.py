@@ -35,6 +35,8 @@ from crawlproj.duplicates.marks import WITHDRAWN, PageMarker
 from crawlproj.duplicates.postgres import DuplicateJudge
 from crawlproj.duplicates.rules import DuplicateRules
 from crawlproj.frontier.base import (
+    ArticleClaim,
+    ArticleEnd,
     ArticleSource,
     Batch,
     Content,
@@ -402,9 +404,22 @@ def _learn_changes(db: Database, frontier: PostgresFrontier, work: Round) -> Non
             hints=ServerHints(now, now),
             hints_met=(("etag", True), ("modified", False)),
             source_note=SourceNote("hub", "example", new_links=number % 3),
+            article_ends=(_end_article(number),),
         )
         for number, ticket in enumerate(tickets)
     ]
+    claims = [
+        NewUrl(
+            url_key(frontier.spec.name, f"{ticket.url}?{name}"),
+            f"{ticket.url}?{name}",
+            ticket.host,
+            claim=ArticleClaim(number % 7, number, 1),
+        )
+        for number, ticket in enumerate(tickets)
+        for name in ("a", "b")
+    ]
+    db.run_script(ARTICLE_KEYS)
+    frontier.commit(Batch(urls=claims), "watched")
     heirs = [
         NewUrl(
             url_key(frontier.spec.name, f"{ticket.url}?new"),
@@ -428,6 +443,18 @@ def _learn_changes(db: Database, frontier: PostgresFrontier, work: Round) -> Non
     SourceWatch(frontier, 6.0, Ticking()).look_at_all()
 
 
+def _end_article(number: int) -> ArticleEnd:
+    """What an end says of a number: of a few, that their whole form of address says nothing."""
+    if number < 2:
+        return ArticleEnd(number, None, is_free=True)
+    return ArticleEnd(number % 7, number, is_free=number % 2 > 0)
+
+
+ARTICLE_KEYS = """
+insert into article_key (shape, number, crawl, fetched) select 10 + n % 500, n, c.id, array[n]
+from crawl c cross join generate_series(1000, 41000) n limit 40000;
+analyze article_key;
+"""
 SOURCES = """
 insert into source (url, crawl, site, kind, first_visit, last_visit, visits, entries, new_links, last_new, gap_s)
 select id, crawl, 's' || id % 5000, case when id % 3 = 0 then 'sitemap index' else 'feed' end, now() - interval '20 days', now(), 99, 10, 50,

@@ -115,7 +115,7 @@ class Page:
     fresh_links: int = 0
     """How many links it had that were new to this worker."""
     fresh_articles: int = 0
-    """How many of them look like articles, if it is a known page that may be a hub."""
+    """How many of them look like articles, if it is a known page that is or may be a hub."""
     unread: bool = False
     """It is a document that could not be read this time; another time it may."""
     lacked_room: bool = False

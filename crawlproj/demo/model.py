@@ -32,6 +32,10 @@ class NewsSpec:
     sitemaps: Literal["", "flat", "index", "dead"] = ""
     """`dead`: an index of sitemaps that are not there."""
     news_sitemap: bool = False
+    front: Literal["new", "sections", "topics"] = "new"
+    """What the front page shows: new articles; or nothing of them but links to the sections, or to
+    a page that links to the sections.
+    """
     archive_months: int = 0
     """How many months of old articles can be reached by the archive, and by nothing else."""
     forum: bool = False

@@ -22,6 +22,7 @@ SECTION_SIZE = 12
 SECTION_PAGES = 2
 ARCHIVE_SIZE = 6
 FORUM_LINKS = 4
+TOPICS = "/topics.html"
 MONTH = re.compile(r"/archive/(\d{4})/(\d{2})/")
 YEAR = re.compile(r"/archive/(\d{4})/")
 PAGE = re.compile(r"page=(\d{1,3})")
@@ -74,7 +75,8 @@ class NewsSite(Site):
     @property
     def list_paths(self) -> tuple[str, ...]:
         """Pages that show what is new."""
-        return ("/", *(f"/{section}" for section in self.spec.sections))
+        sections = tuple(f"/{section}" for section in self.spec.sections)
+        return ("/", *sections) if self.news.front == "new" else sections
 
     def listed_numbers(self, target: str, age: float) -> tuple[int, ...]:
         """The articles that a source or list shows at an age, newest first."""
@@ -85,7 +87,7 @@ class NewsSite(Site):
             return self._archived_numbers(path, query)
         count = self.articles.published_count(age)
         if path == "/":
-            return self._newest(count, FRONT_SIZE)
+            return self._newest(count, FRONT_SIZE) if self.news.front == "new" else ()
         section = path[1:]
         page = _page_number(query)
         if section not in self.spec.sections or not 1 <= page <= SECTION_PAGES:
@@ -208,7 +210,9 @@ class NewsSite(Site):
 
     @property
     def nav_links(self) -> tuple[DemoLink, ...]:
-        links = [self.make_link(f"/{name}", name.capitalize()) for name in self.spec.sections]
+        links = list(self._section_links)
+        if self.news.front == "topics":
+            links = [self.make_link(TOPICS, "All topics")]
         links.append(self.make_link("/about.html", "About us"))
         if self.news.archive_months:
             links.append(self.make_link("/archive/", "Archive"))
@@ -218,7 +222,16 @@ class NewsSite(Site):
             links.append(self.make_link("/calendar/2026/01/", "Calendar"))
         return tuple(links)
 
+    @property
+    def _section_links(self) -> tuple[DemoLink, ...]:
+        return tuple(self.make_link(f"/{name}", name.capitalize()) for name in self.spec.sections)
+
     def _find_news_list(self, key: str, age: float) -> DemoPage | None:
+        if key == "/" and self.news.front != "new":
+            welcome = self.plain_page("Welcome", self.nav_links, paragraphs=1)
+            return dataclasses.replace(welcome, kind="front")
+        if key == TOPICS and self.news.front == "topics":
+            return self.plain_page("All topics", self._section_links, paragraphs=1)
         numbers = self.listed_numbers(key, age)
         if not numbers:
             return None

@@ -1,7 +1,8 @@
 """The demo web `newsweb`: twenty news sites, by which a crawler of news can be judged.
 
 Fourteen have feeds (one stops, one repeats itself, the dates of one are all "now"), some of these
-sitemaps, too; six have neither. Seven have an archive, nine a forum or a calendar without end.
+sitemaps, too; six have neither, and of three of these the front page shows nothing new. Seven have
+an archive, nine a forum or a calendar without end.
 """
 
 from __future__ import annotations
@@ -58,16 +59,16 @@ SITES: tuple[tuple[str, NewsSpec], ...] = (
         "Orchard News",
         NewsSpec(feed="rss", feed_fault="now", addresses="plain", variants=("print",), forum=True),
     ),
-    ("Hill Herald", NewsSpec(archive_months=MONTHS)),
+    ("Hill Herald", NewsSpec(front="sections", archive_months=MONTHS)),
     (
         "Bridge Bulletin",
         NewsSpec(feed="json", addresses="dated", calendar=True, archive_months=MONTHS),
     ),
     ("Market Mirror", NewsSpec(feed="atom", feed_fault="repeats", addresses="id_first")),
-    ("River Report", NewsSpec(addresses="plain", forum=True, calendar=True)),
+    ("River Report", NewsSpec(front="sections", addresses="plain", forum=True, calendar=True)),
     ("Northern Star", NewsSpec(feed="rss", variants=("slugs",), sitemaps="flat", forum=True)),
     ("Forest Journal", NewsSpec(feed="atom", addresses="plain", archive_months=MONTHS)),
-    ("Island Post", NewsSpec(addresses="id_first", archive_months=MONTHS)),
+    ("Island Post", NewsSpec(front="topics", addresses="id_first", archive_months=MONTHS)),
     ("Desert Dispatch", NewsSpec(feed="json", addresses="dated", calendar=True)),
     ("Parish News", NewsSpec(addresses="dated")),
     ("Lighthouse Letter", NewsSpec(feed="rss", archive_months=MONTHS)),

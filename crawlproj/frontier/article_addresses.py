@@ -5,12 +5,16 @@ A view (AMP, for printing) is held back if the article itself has gone through. 
 with one long number two go through; if they turn out to be one article three times on a host, by
 what pages name as canonical, the second is held back from then on. If two of them ever claim to be
 canonical themselves, the number says nothing on that host, and all that was held back goes through.
+
+What is known here is of one worker. Of addresses with a number the frontier keeps, for all workers,
+how many have gone through, and holds back others (`ArticleClaim`, `ArticleEnd`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from crawlproj.frontier.base import Found
@@ -33,6 +37,14 @@ class HeldUrl(NamedTuple):
     depth: int
     parent: int | None
     found: Found
+
+
+class Freed(Enum):
+    """What a page has shown to say nothing: its own number, or all of its form of address."""
+
+    NOTHING = 0
+    NUMBER = 1
+    SHAPE = 2
 
 
 @dataclass(slots=True)
@@ -100,25 +112,41 @@ class ArticleAddresses:
         self._passed[number] = (*known, own)
         return True
 
-    def learn(self, url: str, canonical: str | None) -> None:
-        """Take in what a page that was read names as its canonical address."""
+    def claim_of(self, url: str) -> tuple[ArticleKey, int] | None:
+        """The number of an address that goes through, and how many with it may; None: all."""
+        views = viewed_urls(url)
+        key = article_key(views[0] if views else url)
+        if key is None:
+            return None
+        shape = self._shape(key)
+        if shape.distrusted:
+            return None
+        return key, 1 if shape.trusted else UNSURE
+
+    def learn(self, url: str, canonical: str | None) -> Freed:
+        """Take in what a page that was read names as its canonical address; what that says of its
+        number.
+        """
         key = article_key(url)
         self._held.pop(hash(url), None)
         if key is None:
-            return
+            return Freed.NOTHING
         number = hash(key)
         shape = self._shape(key)
         if shape.distrusted:
-            return
+            return Freed.NOTHING
         if canonical == url:
             self._note_self(url, key, shape)
-        elif canonical is not None and article_key(canonical) == key:
+            return Freed.SHAPE if shape.distrusted else Freed.NOTHING
+        if canonical is not None and article_key(canonical) == key:
             shape.agreed.add(number)
             if shape.trusted:
                 self._drop_shape(key.shape)
         elif not shape.trusted:
             # Nothing says that the others are the same.
             self._release(number)
+            return Freed.NUMBER
+        return Freed.NOTHING
 
     def fail(self, url: str) -> None:
         """An address has turned out to be no page: let those through that were held for it."""

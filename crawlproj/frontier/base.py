@@ -69,7 +69,9 @@ class Found(IntEnum):
     PROBE = 9
     """A path that nobody has, by whose answer pages that are gone are known."""
     NAMED_FEED = 10
-    """A feed on a host outside of the scope: it belongs to the site that names it."""
+    """A feed on a host outside of the scope: it belongs to the site that names it. The query
+    `refill` and the view `site` have this number.
+    """
 
 
 TIMED_LANES = frozenset({Lane.REVISIT, Lane.RETRY})
@@ -127,6 +129,32 @@ class CrawlSpec:
     """Below these the crawl was told to go: their hosts are not limited by `domain_hosts`."""
 
 
+class ArticleClaim(NamedTuple):
+    """A long number that may name an article, and how many addresses with it are fetched. `shape`
+    stands for crawl, host and form of address.
+    """
+
+    shape: int
+    number: int
+    most: int
+
+
+class ArticleEnd(NamedTuple):
+    """What the end of a visit says of a long number: there is no page, or (`is_free`) the number
+    says nothing; None: no number of this shape does.
+    """
+
+    shape: int
+    number: int | None
+    is_free: bool = False
+
+
+MAX_HELD_ADDRESSES = 20
+"""So many addresses of one article wait for what becomes of others."""
+SAME_ARTICLE = "same article"
+"""Why a URL is ignored that is another address of an article."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewUrl:
     """A URL on its way in. `request` is an ordinary Scrapy request as JSON text; None for a plain
@@ -154,6 +182,8 @@ class NewUrl:
     """
     published: datetime | None = None
     """When a list, or the URL itself, says that it was published."""
+    claim: ArticleClaim | None = None
+    """If enough other addresses of the article are fetched, a new one is ignored for now."""
 
     @property
     def is_hot(self) -> bool:
@@ -227,6 +257,12 @@ class Ticket:
     """When a visit saw the page last: what is learned of its changes is measured from then."""
     reads: int = 0
     """How many visits have seen the page."""
+    source_last_new: datetime | None = None
+    """When it has brought something as a source."""
+    source_gap_s: float | None = None
+    """The usual time between two visits that brought something."""
+    named_by: str = ""
+    """Of a feed outside of the scope: the host of the page that names it."""
 
     @property
     def unread(self) -> bool:
@@ -451,6 +487,8 @@ class Outcome:
     """
     source_note: SourceNote | None = None
     """What the visit has shown, if the page is a source, or was one until now."""
+    article_ends: tuple[ArticleEnd, ...] = ()
+    """Addresses of articles that wait for this one go through."""
 
     @property
     def ends_page(self) -> bool:
@@ -902,6 +940,7 @@ def merge_urls(first: NewUrl, second: NewUrl) -> NewUrl:
         again=again,
         heir_of=first.heir_of if first.heir_of is not None else second.heir_of,
         published=first.published or second.published,
+        claim=first.claim if second.claim is not None else None,
     )
 
 

@@ -63,6 +63,7 @@ from crawlproj.frontier.writes import (
     put_sources,
     put_states,
     retire_pages,
+    settle_articles,
 )
 
 log = logging.getLogger(__name__)
@@ -321,6 +322,7 @@ class PostgresFrontier:
         hide_pages(tx, ended.hidden)
         put_states(tx, ended.outcomes)
         put_sources(tx, self._crawl, ended.outcomes)
+        touched.update(settle_articles(tx, self.spec.order, ended.outcomes))
         count_hints(tx, ended.outcomes, ended.hosts)
         touched.update(ended.counted)
         return ended

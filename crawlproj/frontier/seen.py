@@ -12,9 +12,20 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from crawlproj.content.document import PAGE_KINDS, Link
 from crawlproj.content.slices import SLICE_ITEMS, Slices
-from crawlproj.frontier.article_addresses import ArticleAddresses, HeldUrl
-from crawlproj.frontier.base import Found, HeldAddress, Lane, LeftOutHost, Links, NewUrl, Ticket
+from crawlproj.frontier.article_addresses import ArticleAddresses, Freed, HeldUrl
+from crawlproj.frontier.base import (
+    ArticleClaim,
+    ArticleEnd,
+    Found,
+    HeldAddress,
+    Lane,
+    LeftOutHost,
+    Links,
+    NewUrl,
+    Ticket,
+)
 from crawlproj.frontier.stored_links import NOFOLLOW_KINDS, LinkDetails
+from crawlproj.urls.article_keys import article_key
 from crawlproj.urls.canonical import MAX_URL, host_of, url_key
 from crawlproj.urls.feed_urls import looks_like_feed
 from crawlproj.urls.scope import MAX_NAME
@@ -134,6 +145,7 @@ class SeenUrls:
         several addresses of an article go through; None: all of them.
         """
         self.addresses = addresses
+        self._article_ends: dict[str, list[ArticleEnd]] = {}
         self.wants = wants
         self._reason: Callable[[str], str] | None = getattr(wants, "reason", None)
         self._suffixes = suffixes
@@ -292,6 +304,7 @@ class SeenUrls:
                     lane=Lane.BACKFILL if place.level is Level.OLD else Lane.NEW,
                     found=into.found,
                     published=place.published,
+                    claim=self._claim_of(url) if new else None,
                 )
             )
 
@@ -381,12 +394,39 @@ class SeenUrls:
             return
         if into.found is Found.LINK:
             canonical = next((link.url for link in links if link.kind == "canonical"), None)
-            self.addresses.learn(ticket.url, canonical)
+            freed = self.addresses.learn(ticket.url, canonical)
+            self._note_end(ticket.url, freed, is_free=True)
         into.fresh += self._take_released(self.addresses)
         into.held = tuple(
             HeldAddress(url_key(self._crawl, url), page, url)
             for url, page in self.addresses.take_settled()
         )
+
+    def _claim_of(self, url: str) -> ArticleClaim | None:
+        """What a new URL claims of an article, for all workers."""
+        found = None if self.addresses is None else self.addresses.claim_of(url)
+        if found is None:
+            return None
+        key, most = found
+        return ArticleClaim(url_key(self._crawl, key.shape), int(key.number), most)
+
+    def _note_end(self, url: str, freed: Freed, *, is_free: bool) -> None:
+        key = None if freed is Freed.NOTHING else article_key(url)
+        if key is None:
+            return
+        number = None if freed is Freed.SHAPE else int(key.number)
+        end = ArticleEnd(url_key(self._crawl, key.shape), number, is_free)
+        self._article_ends.setdefault(url, []).append(end)
+
+    def take_article_ends(self, url: str) -> tuple[ArticleEnd, ...]:
+        """What this visit to a URL has shown of its number, for all workers."""
+        return tuple(self._article_ends.pop(url, ()))
+
+    def leads_elsewhere(self, url: str, target: str | None) -> bool:
+        """Whether a redirect leads to something else than the article of its address."""
+        if target is None or self.addresses is None:
+            return False
+        return article_key(url) is not None and article_key(target) != article_key(url)
 
     def _take_released(self, addresses: ArticleAddresses) -> list[NewUrl]:
         return [
@@ -406,6 +446,7 @@ class SeenUrls:
         if self.addresses is None:
             return []
         self.addresses.fail(url)
+        self._note_end(url, Freed.NUMBER, is_free=False)
         return self._take_released(self.addresses)
 
     def _note_left_out(self, url: str) -> None:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from operator import attrgetter, itemgetter
@@ -18,7 +18,11 @@ from crawlproj.database.connection import Transaction
 from crawlproj.frontier.base import (
     FINDING_STEP,
     GAP_PART,
+    MAX_HELD_ADDRESSES,
     MAX_LEFT_OUT,
+    SAME_ARTICLE,
+    ArticleClaim,
+    ArticleEnd,
     Committed,
     Content,
     CrawlSpec,
@@ -95,10 +99,11 @@ class UrlWriter:
         offered = _merge_duplicates(urls)
         batch = self._within_domains(tx, offered, now)
         times = {id_: now + FINDING_STEP * position for position, id_ in enumerate(batch)}
+        held = claim_articles(tx, self.crawl, list(batch.values()))
         # Sorted, so that two commits meet on rows in the same order.
         batch = {id_: batch[id_] for id_ in sorted(batch)}
         host_ids = self._host_ids(tx, {url.host for url in batch.values()})
-        added = self._add(tx, batch, host_ids, times=times)
+        added = self._add(tx, batch, host_ids, times=times, held=held)
         new = {url.id for url in added}
         known = [url for id_, url in batch.items() if id_ not in new]
         closer = self._bring_nearer(tx, known)
@@ -191,11 +196,12 @@ class UrlWriter:
         batch: dict[int, NewUrl],
         host_ids: dict[str, int],
         times: Mapping[int, datetime],
+        held: Set[int],
     ) -> list[AddedUrl]:
         if not batch:
             return []
         full = set(self.full_hosts(tx, sorted(set(host_ids.values()))))
-        columns = self._new_url_columns(list(batch.values()), host_ids, full)
+        columns = self._new_url_columns(list(batch.values()), host_ids, full, held=held)
         return tx.fetch_rows_as(
             "add_urls",
             AddedUrl,
@@ -235,7 +241,7 @@ class UrlWriter:
         return ids
 
     def _new_url_columns(
-        self, urls: Sequence[NewUrl], host_ids: dict[str, int], full: set[int]
+        self, urls: Sequence[NewUrl], host_ids: dict[str, int], full: set[int], held: Set[int]
     ) -> dict[str, str]:
         """What is written of new URLs: column of `url` -> the values of all of them."""
         hosts = [host_ids[url.host] for url in urls]
@@ -244,6 +250,8 @@ class UrlWriter:
         lanes: list[int | None] = []
         for url, host in zip(urls, hosts, strict=True):
             reason = self._refusal(url, host in full)
+            if not reason and url.id in held:
+                reason = SAME_ARTICLE
             reasons.append(reason)
             if reason:
                 states.append(State.IGNORED.value)
@@ -659,6 +667,70 @@ def put_states(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
         modified_at=array_literal([hint.modified_at for hint in hints]),
         fresh_until=array_literal([hint.fresh_until for hint in hints]),
     )
+
+
+def claim_articles(tx: Transaction, crawl: int, urls: Sequence[NewUrl]) -> set[int]:
+    """Take addresses for their articles; the result are those that are not to be fetched now."""
+    left = [(url.claim, url.id) for url in urls if url.claim is not None]
+    held: set[int] = set()
+    while left:
+        # One address of each number at a time: the next ones meet what that has left.
+        first: dict[tuple[int, int], tuple[ArticleClaim, int]] = {}
+        for claim, id_ in left:
+            first.setdefault((claim.shape, claim.number), (claim, id_))
+        taken = {id_ for _, id_ in first.values()}
+        left = [(claim, id_) for claim, id_ in left if id_ not in taken]
+        for most in sorted({claim.most for claim, _ in first.values()}):
+            now = [pair for pair in first.values() if pair[0].most == most]
+            rows = tx.fetch_rows(
+                "claim_articles",
+                crawl=crawl,
+                most=most,
+                most_held=MAX_HELD_ADDRESSES,
+                shape=array_literal([claim.shape for claim, _ in now]),
+                number=array_literal([claim.number for claim, _ in now]),
+                id=array_literal([id_ for _, id_ in now]),
+            )
+            for shape, number, fetched in rows:
+                _, id_ = first[shape, number]
+                if id_ not in fetched:
+                    held.add(id_)
+    return held
+
+
+def settle_articles(tx: Transaction, ordering: str, outcomes: Sequence[Outcome]) -> set[int]:
+    """Queue addresses of articles that have waited for these ends; returns their hosts."""
+    ends = [(end, outcome.id) for outcome in outcomes for end in outcome.article_ends]
+    if not ends:
+        return set()
+    ids: set[int] = set()
+    # They are few. In one order, so that two commits don't wait for each other.
+    for end, id_ in sorted(ends, key=_order_of_end):
+        rows = _settle_article(tx, end, id_)
+        ids.update(number for (numbers,) in rows for number in numbers if number != id_)
+    if not ids:
+        return set()
+    queued = tx.fetch_rows("queue_addresses", ordering=ordering, ids=array_literal(sorted(ids)))
+    return {host for _, host in queued}
+
+
+def _order_of_end(pair: tuple[ArticleEnd, int]) -> tuple[int, int, int]:
+    end, id_ = pair
+    return end.shape, end.number or 0, id_
+
+
+def _settle_article(tx: Transaction, end: ArticleEnd, id_: int) -> list[tuple[Any, ...]]:
+    shape = end.shape
+    number = end.number
+    if not end.is_free:
+        return tx.fetch_rows("replace_address", shape=shape, number=number, id=id_)
+    if number is None:
+        rows = tx.fetch_rows("lock_shape", shape=shape)
+        tx.run("free_shape", shape=shape)
+        return rows
+    rows = tx.fetch_rows("lock_number", shape=shape, number=number)
+    tx.run("free_number", shape=shape, number=number)
+    return rows
 
 
 def put_sources(tx: Transaction, crawl: int, outcomes: Sequence[Outcome]) -> None:

@@ -19,6 +19,10 @@ from crawlproj.revisit.base import Bounds
 KAPPA = 0.5
 """How far the price moves while each page is visited once, if all intervals are wrong by all."""
 LATE_WEIGHT = 3.0
+LATE_MOST = 4.0
+"""So many mean intervals of lateness count at most."""
+LATE_BEARABLE = 0.25
+"""A crawl that is late by more than this part of the mean interval can't keep up."""
 FEWEST_PAGES = 20
 """The price of a small crawl moves as if it had so many pages, or single visits would shake it."""
 UNCOUNTED_PAGES = 1_000
@@ -71,9 +75,12 @@ class PriceControl:
 
     def note_planned(self, interval_s: float, late_s: float = 0.0) -> None:
         """An interval was planned, at a visit that came so late."""
-        late_s = min(max(late_s, -self.mean_s), self.mean_s)
-        wanted = (self.mean_s - interval_s + LATE_WEIGHT * late_s) / self.mean_s
-        self._move(wanted)
+        late = min(max(late_s / self.mean_s, -1.0), LATE_MOST)
+        wanted = (self.mean_s - interval_s) / self.mean_s
+        if late > LATE_BEARABLE:
+            # The budget is more than can be kept: it does not make visits cheaper.
+            wanted = max(wanted, 0.0)
+        self._move(wanted + LATE_WEIGHT * late)
 
     def note_served(self, due: datetime, now: datetime) -> None:
         """For a crawler that serves the earliest page also before its time: late visits make all

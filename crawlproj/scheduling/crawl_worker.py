@@ -67,6 +67,7 @@ from crawlproj.scheduling.database_thread import DatabaseThread
 from crawlproj.scheduling.dispatcher import Dispatcher
 from crawlproj.scheduling.duplicate_notes import DuplicateNotes
 from crawlproj.scheduling.hang_watchdog import TOO_SLOW, HangWatchdog, set_hung_pages_aside
+from crawlproj.scheduling.hub_trials import HubTrials
 from crawlproj.scheduling.language_watch import LanguageWatch
 from crawlproj.scheduling.late_verdicts import LateVerdicts
 from crawlproj.scheduling.link_places import LinkPlacer, PlaceRules, count_articles
@@ -481,7 +482,9 @@ class CrawlWorker:
             config,
             self.name,
             self.dispatcher,
-            rules=OutcomeRules.from_config(config, self._planner),
+            rules=replace(
+                OutcomeRules.from_config(config, self._planner), trials=self._hub_trials()
+            ),
             robots=self.robots,
             redirects=RedirectFollower(
                 config.spec.name,
@@ -494,6 +497,12 @@ class CrawlWorker:
             request_log=self._request_log,
             count=count,
         )
+
+    def _hub_trials(self) -> HubTrials | None:
+        """Hubs are looked for where articles are wanted, soon after they are published."""
+        if not wants_articles(self._spider) or self.config.spec.order != "best":
+            return None
+        return HubTrials(self.config.source_bounds.interval, self.config.bounds.shortest)
 
     def _article_addresses(self) -> ArticleAddresses | None:
         """Who wants articles needs each once; any other crawl wants all addresses."""
@@ -727,7 +736,7 @@ class CrawlWorker:
 
     def _add_found(self, page: Page, urls: Sequence[NewUrl]) -> None:
         page.fresh_links = len(urls)
-        if urls and page.page_kind == "other" and page.verdict is not None and page.verdict.changed:
+        if urls and page.kind == "html" and page.verdict is not None and page.verdict.changed:
             found = [url.url for url in urls]
             page.fresh_articles = count_articles(found, found, self._verdict_of)
         old = sum(url.lane is Lane.BACKFILL for url in urls)

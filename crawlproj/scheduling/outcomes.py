@@ -30,8 +30,9 @@ from crawlproj.revisit.base import (
     Visit,
 )
 from crawlproj.revisit.policies import choose_policy
-from crawlproj.revisit.rates import learn
+from crawlproj.revisit.rates import is_known, learn, make_prior
 from crawlproj.scheduling.change_watch import forget_walls
+from crawlproj.scheduling.hub_trials import HubTrials
 from crawlproj.scheduling.server_hints import (
     met_hints,
     read_hints,
@@ -41,7 +42,11 @@ from crawlproj.scheduling.server_hints import (
 )
 from crawlproj.scheduling.source_notes import note_source
 from crawlproj.scheduling.sources import (
+    PAUSE_PART,
     SOURCE_KINDS,
+    brought_articles,
+    has_stopped,
+    hub_pause,
     is_born_source,
     is_broken_list,
     is_host_root,
@@ -97,6 +102,8 @@ class OutcomeRules:
     """A page with new links more often than that is a hub."""
     weights: Mapping[str, float] = field(default_factory=dict)
     """What a visit to a page of each kind is worth; others: 1."""
+    trials: HubTrials | None = None
+    """Which pages are looked at again soon, as they may be hubs; None: none are."""
 
     @classmethod
     def from_config(
@@ -212,8 +219,16 @@ class OutcomeRules:
 
     def _fetched_outcome(self, page: Page, ticket: Ticket) -> Outcome:
         visit = self._visit_of(page, ticket)
+        look = self._next_look(visit, page, ticket)
+        if look is None and self._is_on_trial(ticket) and not visit.source and not ticket.changes:
+            # What a vain trial has taught is of its short intervals.
+            visit = replace(visit, numbers=NO_NUMBERS)
         plan = self.policy.plan(visit)
         pause = plan.interval
+        if look is not None:
+            pause = min(pause, look)
+        elif visit.source and was_hub(ticket) and not brought_articles(page):
+            pause = max(pause, min(hub_pause(ticket, page.at) / PAUSE_PART, self.hub_longest))
         expires = page.directives.expires
         if expires is None and page.content is None:
             expires = ticket.expires
@@ -256,6 +271,21 @@ class OutcomeRules:
             hints=read_hints(page),
             hints_met=met_hints(page, ticket),
         )
+
+    def _next_look(self, visit: Visit, page: Page, ticket: Ticket) -> timedelta | None:
+        """When a page on trial is looked at again; None: it is not, or not any more."""
+        if self.trials is None:
+            return None
+        if not visit.source:
+            return self.trials.next_look(page, ticket)
+        if page.kind in SOURCE_KINDS:
+            self.trials.note_source(page, ticket)
+        elif self.trials.is_on_trial(ticket):
+            self.trials.note_hub(page, ticket)
+        return None
+
+    def _is_on_trial(self, ticket: Ticket) -> bool:
+        return self.trials is not None and self.trials.is_on_trial(ticket)
 
     def _set_aside_outcome(self, page: Page, ticket: Ticket, verdict: ChangeVerdict) -> Outcome:
         """What came is not what the page says, nor are its validators. Behind a wall it may be
@@ -304,7 +334,7 @@ class OutcomeRules:
             source=source,
             kind=kind,
             host=ticket.host,
-            new_links=_new_links(page, ticket, kind),
+            new_links=_new_links(page, ticket, kind, trial=self._is_on_trial(ticket)),
             weight=self.weight_of(page, ticket),
             first=True,
             false_change=FALSE_CHANGE if verdict is not None and verdict.kind else 0.0,
@@ -317,6 +347,8 @@ class OutcomeRules:
         numbers = Numbers(ticket.rate_a, ticket.rate_b, ticket.own_a, ticket.own_b)
         if ticket.block_digest is None:
             return replace(visit, numbers=numbers)
+        if self.trials is not None and self._is_on_trial(ticket) and not is_known(numbers):
+            numbers = make_prior(self.trials.first.total_seconds())
         interval = None
         if ticket.interval_s is not None:
             interval = timedelta(seconds=ticket.interval_s)
@@ -339,6 +371,9 @@ class OutcomeRules:
         """Is the page a hub after this visit?"""
         before = was_hub(ticket)
         if not before and not _brings_articles(page):
+            return False
+        is_idle = before and not brought_articles(page)
+        if is_idle and has_stopped(ticket, page.at, self.hub_longest):
             return False
         learned = learn(visit.numbers, visit, NO_NUMBERS)
         brought = ticket.changes + page.changed
@@ -461,15 +496,15 @@ def _state_of(page: Page, ticket: Ticket) -> bytes | None:
     return None
 
 
-def _new_links(page: Page, ticket: Ticket, kind: str) -> int | None:
-    """How many new links a source or a listing had, and a hub to articles; None: nobody has
-    counted.
+def _new_links(page: Page, ticket: Ticket, kind: str, *, trial: bool) -> int | None:
+    """How many new links a source or a listing had; of a hub, or a page on `trial`, those to
+    articles that it has brought. None: nobody has counted.
     """
     if is_broken_list(page, ticket):
         return 0
     if page.verdict is not None:
-        if was_hub(ticket) and page.verdict.new_articles is not None:
-            return page.verdict.new_articles
+        if (trial or was_hub(ticket)) and page.verdict.new_articles is not None:
+            return brought_articles(page)
         return page.verdict.new_links
     if ticket.page_state is None or not (leads_on(page) or kind == "listing"):
         return None
@@ -477,10 +512,13 @@ def _new_links(page: Page, ticket: Ticket, kind: str) -> int | None:
 
 
 def _brings_articles(page: Page) -> bool:
-    """Has this visit to a page that may be a hub brought new articles, and mostly these?"""
+    """Has this visit to a page that may be a hub brought new articles, and mostly these, and most
+    of them before others did?
+    """
     if page.kind != "html" or page.page_kind not in ("listing", "other"):
         return False
+    brought = brought_articles(page)
     verdict = page.verdict
-    if verdict is None or verdict.new_articles is None:
-        return page.fresh_articles > 0
-    return 0 < (verdict.new_links or 0) <= 2 * verdict.new_articles
+    if not brought or verdict is None or verdict.new_articles is None:
+        return brought > 0
+    return (verdict.new_links or 0) <= 2 * verdict.new_articles <= 4 * brought

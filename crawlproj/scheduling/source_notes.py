@@ -11,6 +11,7 @@ from crawlproj.scheduling.sources import (
     FORMER_HUB,
     HUB,
     SOURCE_KINDS,
+    brought_articles,
     is_broken_list,
     is_host_root,
     is_seed,
@@ -29,7 +30,7 @@ def note_source(page: Page, ticket: Ticket, outcome: Outcome) -> SourceNote | No
         return None
     if outcome.state is State.MOVED and not ticket.source_kind:
         return None
-    site = registered_domain(host_of(ticket.url))
+    site = registered_domain(ticket.named_by or host_of(ticket.url))
     is_there = outcome.state in (State.WAITING, State.RETIRED) and not outcome.set_aside
     if not is_there:
         kind = _kind_by_url(ticket)
@@ -50,6 +51,8 @@ def note_source(page: Page, ticket: Ticket, outcome: Outcome) -> SourceNote | No
         new_links = verdict.new_links
         if page.kind == "html" and verdict.new_articles is not None:
             new_links = verdict.new_articles
+    if kind == HUB:
+        new_links = brought_articles(page)
     return SourceNote(
         kind,
         site,

@@ -6,7 +6,7 @@ are pages that are known as sources only by what their visits bring.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from crawlproj.frontier.base import Found, Ticket
@@ -23,6 +23,10 @@ MIN_BRINGING: Final = 2
 """So many visits at least have brought new links, before a page is taken for a hub."""
 HUB_SLACK: Final = 2.0
 """A hub stays one until its new links are so many times as far apart as those of a new one."""
+STOP_GAPS: Final = 6
+"""A hub has stopped when it has brought nothing for so many of its usual gaps."""
+PAUSE_PART: Final = 8
+"""As long as a hub brings nothing, it is visited after this part of its pause."""
 
 
 def is_source(page: Page) -> bool:
@@ -65,6 +69,31 @@ def is_hub(numbers: Numbers, longest: timedelta, *, brought: int, before: bool) 
     if before:
         return mean_s <= HUB_SLACK * longest.total_seconds()
     return brought >= MIN_BRINGING and mean_s < longest.total_seconds()
+
+
+def brought_articles(page: Page) -> int:
+    """How many links to articles a page had that are new to it and, as far as this worker
+    remembers, to the crawl: what others have shown before is not its merit.
+    """
+    verdict = page.verdict
+    if verdict is None or verdict.new_articles is None:
+        return page.fresh_articles
+    return min(verdict.new_articles, page.fresh_articles)
+
+
+def hub_pause(ticket: Ticket, now: datetime) -> timedelta:
+    """For how long a hub has brought nothing, as of a visit that brought nothing."""
+    if ticket.source_last_new is None:
+        return timedelta(0)
+    return max(now - ticket.source_last_new, timedelta(0))
+
+
+def has_stopped(ticket: Ticket, now: datetime, longest: timedelta) -> bool:
+    """Has a hub stopped, as of a visit that brought nothing? Nights are no end: it is one for
+    `longest` at least.
+    """
+    gap_s = ticket.source_gap_s or 0.0
+    return hub_pause(ticket, now) > max(STOP_GAPS * timedelta(seconds=gap_s), longest)
 
 
 def was_hub(ticket: Ticket) -> bool:

@@ -98,8 +98,12 @@ class VisitEnds:
         self._dispatcher.add_urls(self._redirects.follow(outcome, ticket))
         if outcome.state in MISSING and ticket.state is State.WAITING:
             self._count("changes/gone", 1)
-        if outcome.state in NO_PAGE:
+        leads_elsewhere = self._seen_urls.leads_elsewhere(ticket.url, outcome.moved_to)
+        if outcome.state in NO_PAGE or leads_elsewhere:
             self._dispatcher.add_urls(self._seen_urls.note_failed(ticket.url))
+        article_ends = self._seen_urls.take_article_ends(ticket.url)
+        if article_ends:
+            outcome = replace(outcome, article_ends=article_ends)
         if outcome.state is State.RETIRED:
             self._seen_urls.forget_url(ticket.url)
         elif outcome.state is State.FORBIDDEN and outcome.why == "robots":

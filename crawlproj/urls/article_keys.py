@@ -31,6 +31,13 @@ _FORMS: Final = (
     ("last", re.compile(rf"(?P<folder>/(?:[^/]+/)*){_WORDS}[-_.,]a?(?P<id>{_ID}){_EXTENSION}/?")),
     ("first", re.compile(rf"(?P<folder>/(?:[^/]+/)*)(?P<id>{_ID})[-_]{_WORDS}{_EXTENSION}/?")),
     ("folder", re.compile(rf"(?P<folder>/(?:[^/]+/)*)(?P<id>{_ID})/{_WORDS}{_EXTENSION}/?")),
+    # An address without words is beside one with words in the same folder.
+    (
+        "folder",
+        re.compile(
+            rf"(?P<folder>/(?:[^/]+/)*(?:articles?|artikel|story|stories)/)(?P<id>{_ID}){_EXTENSION}/?"
+        ),
+    ),
     ("below", re.compile(rf"(?P<folder>/(?:[^/]+/)*){_WORDS}/(?P<id>{_ID}){_EXTENSION}/?")),
 )
 _LONG_NUMBER: Final = re.compile(rf"\d{{{MIN_DIGITS},}}").findall

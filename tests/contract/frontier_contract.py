@@ -17,7 +17,7 @@ from tests.contract.rejudging import Rejudging, SettingAside
 from tests.contract.resolving import Resolving
 from tests.contract.revival import Reopening, Revival
 from tests.contract.sharing import Sharing
-from tests.contract.sources import Backfill, Sources
+from tests.contract.sources import ArticleClaims, Backfill, Sources
 from tests.contract.starts import FindingOrder, Starts, WaysIn
 from tests.contract.turns import Turns
 from tests.contract.visits import Ends
@@ -34,6 +34,7 @@ class Entering(
     WaysIn,
     FindingOrder,
     ChangedRules,
+    ArticleClaims,
     Backfill,
 ):
     """How URLs come in."""

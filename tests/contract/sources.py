@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from crawlproj.frontier.base import Batch, Lane, NewUrl, SourceNote, State
+from crawlproj.frontier.base import (
+    ArticleClaim,
+    ArticleEnd,
+    Batch,
+    Found,
+    Lane,
+    NewUrl,
+    SourceNote,
+    State,
+)
 from tests.contract.visits import handed_out
 from tests.contract.worlds import Hand, World, page
 
@@ -54,6 +63,33 @@ class Sources:
             hand.end(ticket, State.WAITING, next_visit=world.clock.now, source_note=note)
         assert world.source(frontier, ticket.id).visits == 1
 
+    def test_what_is_known_of_a_source_comes_with_it_and_who_names_a_feed_elsewhere(
+        self, world: World
+    ) -> None:
+        frontier, hand, (ticket,) = handed_out(world)
+        feed = world.url(frontier, "/f", "b", parent=ticket.id, found=Found.NAMED_FEED)
+        moved = world.url(frontier, "/m", "c", parent=feed.id, found=Found.NAMED_FEED)
+        orphan = world.url(frontier, "/o", "c", parent=77, found=Found.NAMED_FEED)
+        now = world.clock.now
+        note = SourceNote("hub", "a.example", new_links=1)
+        hand.end(ticket, next_visit=now, urls=[feed, moved, orphan], content=page(), source=True,
+            source_note=note)  # fmt: skip
+        for host in ("b", "c"):
+            world.resolve(frontier, host)
+        tickets = {each.id: each for each in Hand(world, frontier, "w2").tickets()}
+        assert [tickets[each.id].named_by for each in (feed, moved, orphan)] == [
+            ticket.host, ticket.host, "",
+        ]  # fmt: skip
+        world.clock.advance(100)
+        again = hand.ticket("/")
+        assert (again.source_kind, again.source_last_new, again.source_gap_s) == ("hub", now, None)
+        now = world.clock.now
+        hand.end(again, next_visit=now, source=True, source_note=note)
+        again = hand.ticket("/")
+        assert (again.source_last_new, again.source_gap_s) == (now, 100)
+        hand.end(again, next_visit=now, source=False, source_note=replace(note, new_links=0))
+        assert hand.ticket("/").source_last_new is None
+
     def test_when_a_url_was_published_comes_with_it(self, world: World) -> None:
         frontier = world.frontier()
         at = world.clock.after(-3600)
@@ -74,6 +110,47 @@ class Sources:
         dates = [None, world.clock.after(-50), world.clock.now]
         frontier.add([replace(url, published=at) for at in dates])
         assert world.see(frontier).published == dates[1]
+
+
+class ArticleClaims:
+    """Addresses with one long number: some go through, the others wait, whoever adds them."""
+
+    def test_two_addresses_of_a_number_go_through_in_all_workers(self, world: World) -> None:
+        first, second = world.frontier(), world.frontier()
+        urls = [
+            world.url(first, f"/{n}", claim=ArticleClaim(7, 123, 2), score=0.3) for n in range(5)
+        ]
+        first.add([urls[0]])
+        second.add([urls[1], urls[2], world.url(first, "/other", claim=ArticleClaim(7, 124, 2))])
+        first.add(urls)
+        world.resolve(first, "a")
+        hand = Hand(world, first)
+        assert {url.url.rpartition("/")[2] for url in hand.tickets()} == {"0", "1", "other"}
+        held = world.see(first, "/2")
+        assert (held.state, held.why, held.score) == (State.IGNORED, "same article", 0.3)
+
+        # One of them is no page: the next one goes through, once.
+        ends = (ArticleEnd(7, 123),)
+        ticket = hand.ticket("/0")
+        hand.end(ticket, State.DEAD, article_ends=ends)
+        assert {url.url.rpartition("/")[2] for url in hand.tickets()} == {"1", "2", "other"}
+        assert world.see(first, "/2").score == 0.3
+        # The number says nothing: all go through, also later ones.
+        ends = (ArticleEnd(7, 123, is_free=True),)
+        hand.end(hand.ticket("/1"), State.GONE, article_ends=ends)
+        second.add([world.url(first, "/late", claim=ArticleClaim(7, 123, 2))])
+        names = {url.url.rpartition("/")[2] for url in hand.tickets()}
+        assert names == {"2", "3", "4", "late", "other"}
+
+    def test_a_shape_that_says_nothing_holds_nothing_back(self, world: World) -> None:
+        frontier, hand, (ticket,) = handed_out(world)
+        for number in (1, 2):
+            paths = [f"/{number}-{n}" for n in range(3)]
+            world.give(frontier, *paths, claim=ArticleClaim(7, number, 1))
+        world.give(frontier, "/8-1", "/8-2", claim=ArticleClaim(8, 1, 1))
+        assert len(hand.tickets()) == 4
+        hand.end(ticket, State.DEAD, article_ends=(ArticleEnd(7, None, is_free=True),))
+        assert len(hand.tickets()) == 7
 
 
 class Backfill:

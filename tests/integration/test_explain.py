@@ -18,7 +18,7 @@ pytestmark = pytest.mark.proof
 BIG = {"url", "host", "server", "origin", "crawl_host", "page", "page_version", "page_links"}
 BIG |= {"page_text", "exact", "band", "paragraph", "cluster"}
 BIG |= {"article_queue", "article", "article_address", "held_address"}
-BIG |= {"page_state", "host_text", "host_hint", "source"}
+BIG |= {"page_state", "host_text", "host_hint", "source", "article_key"}
 BOUND = 5_000
 """Rows that any step of a plan may read, whatever is asked for; a tenth of them would do
 for most.

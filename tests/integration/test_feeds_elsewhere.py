@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from crawlproj.database.connection import Database
 from tests.support.crawling import run_command, run_crawl
 
 
@@ -83,3 +84,14 @@ def test_feed_of_another_host_is_read_and_what_it_lists_is_judged_by_the_scope(
         assert "stranger.test/article" not in Web.asked
     said = run_command(["explain", f"http://feeds.third.test:{port}/paper"], tmp_path, settings)
     assert "a feed outside of the scope" in said.stdout
+
+    # It is the paper's, wherever it is.
+    said = run_command(["sources", "paper.test", "--json"], tmp_path, settings)
+    kinds = {source["url"]: source["site"] for source in json.loads(said.stdout)["sources"]}
+    assert kinds[f"http://feeds.third.test:{port}/paper"] == "paper.test"
+    said = run_command(["sources", "--opml"], tmp_path, settings)
+    assert 'htmlUrl="https://paper.test/"' in said.stdout
+    database = Database(database_url)
+    counted = dict(database.run_script("select name, feeds from crawlproj.site"))
+    database.close()
+    assert counted["paper.test"] == 1 and sum(counted.values()) == 1

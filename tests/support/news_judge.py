@@ -198,6 +198,13 @@ class Usefulness:
         bad = self.again + self.copies + self.bait + self.other + self.missing
         return good / max(1, good + bad + self.empty)
 
+    @property
+    def strictest(self) -> float:
+        """Articles, and looks at sources that brought some, of all fetches."""
+        good = self.articles + self.brought
+        bad = self.again + self.copies + self.bait + self.other + self.missing
+        return good / max(1, good + bad + self.empty + self.archive)
+
 
 def judge_usefulness(figures: Figures, truth: NewsTruth) -> Usefulness:
     count: Counter[str] = Counter()

@@ -437,6 +437,19 @@ create table source (
 );
 create index source_crawl on source (crawl, site);
 
+-- Which addresses may be one article, by the long number in them. `shape`: a hash of crawl, host and form of address; `fetched`: the ids of
+-- those that are fetched; `held`: of those that wait in case one of these is no page; `is_free`: the number says nothing, so none waits.
+create table article_key (
+    shape bigint not null,
+    number bigint not null,
+    crawl int not null references crawl on delete cascade,
+    fetched bigint[] not null,
+    held bigint[] not null default '{}',
+    is_free boolean not null default false,
+    primary key (shape, number)
+);
+create index article_key_crawl on article_key (crawl);
+
 -- Articles, by the page that each was taken from first. `fields` has what else an item has; the keys tell the same article at another
 -- address of its site. `sent`: the last version whose item has passed the pipelines.
 create table article (

@@ -12,8 +12,11 @@ from datetime import datetime
 from crawlproj.frontier.base import (
     FINDING_STEP,
     LANE_OF,
+    MAX_HELD_ADDRESSES,
     PUSH_RANK,
+    SAME_ARTICLE,
     TIMED_LANES,
+    ArticleEnd,
     Committed,
     Content,
     CrawlSpec,
@@ -31,7 +34,14 @@ from crawlproj.frontier.base import (
     start_rank,
 )
 from crawlproj.frontier.host_limits import is_found, left_out_hosts, limited_hosts, surplus_hosts
-from crawlproj.frontier.memory.rows import HostQueue, PageCount, SourceRow, UrlRow, clean_text
+from crawlproj.frontier.memory.rows import (
+    ArticleKeyRow,
+    HostQueue,
+    PageCount,
+    SourceRow,
+    UrlRow,
+    clean_text,
+)
 from crawlproj.frontier.rules import CrawlRules, IntervalRules, make_rescaling
 from crawlproj.frontier.seen import FOLLOWED, depth_score
 from crawlproj.frontier.stored_links import is_nofollow
@@ -59,6 +69,7 @@ class MemoryCrawl:
     left_out: dict[str, LeftOutHost] = field(default_factory=dict)
     texts: dict[str, HostText] = field(default_factory=dict)
     sources: dict[int, SourceRow] = field(default_factory=dict)
+    article_keys: dict[tuple[int, int], ArticleKeyRow] = field(default_factory=dict)
     waiting_since: dict[str, float] = field(default_factory=dict)
     """Hosts with ranked URLs -> since when they wait for a turn, in unix seconds."""
 
@@ -74,10 +85,22 @@ class MemoryCrawl:
             left_out=dict(self.left_out),
             texts=dict(self.texts),
             sources=dict(self.sources),
+            article_keys=dict(self.article_keys),
         )
 
     def host_count(self, host: str) -> PageCount:
         return self.hosts.setdefault(host, PageCount())
+
+    def named_by(self, row: UrlRow) -> str:
+        """The host of the page that names a feed outside of the scope, also after redirects."""
+        above: UrlRow | None = row
+        seen = set[int]()
+        while above is not None and above.found is Found.NAMED_FEED and above.id not in seen:
+            seen.add(above.id)
+            above = self.rows.get(above.parent) if above.parent is not None else None
+        if above is None or above is row or above.found is Found.NAMED_FEED:
+            return ""
+        return above.host
 
     def refresh_waiting(self, now: datetime) -> None:
         """Hosts that have ranked URLs now, and had none before, begin to wait."""
@@ -117,6 +140,7 @@ class CrawlWriter:
         self.nearer: set[int] = set()
         self.recount: set[int] = set()
         self.hosts: set[str] = set()
+        self._held: set[int] = set()
 
     def make_committed(self) -> Committed:
         return Committed(
@@ -282,6 +306,8 @@ class CrawlWriter:
                 crawl.versions.append((row.id, end.at, end.content))
             if end.depth is not None and row.depth < end.depth:
                 self.recount.add(row.id)
+        for article_end in end.article_ends:
+            self._settle_article(article_end, row.id)
         note = end.source_note
         if note is not None:
             first = SourceRow(note.site, "page", "", end.at, end.at)
@@ -318,6 +344,7 @@ class CrawlWriter:
         self.refused += len(offered) - len(batch)
         for position, new in enumerate(batch):
             at = now + FINDING_STEP * position
+            self._claim_article(new)
             row = self.crawl.rows.get(new.id)
             if row is None:
                 self._insert(new, at)
@@ -403,11 +430,47 @@ class CrawlWriter:
             row = replace(row, rank=self._rank(row))
         self.crawl.rows[new.id] = row
         self.added += 1
-        refusal = self._refusal(new)
+        refusal = self._refusal(new) or (SAME_ARTICLE if new.id in self._held else "")
         if refusal:
             self._ignore(row, refusal)
         else:
             self.hosts.add(new.host)
+
+    def _claim_article(self, new: NewUrl) -> None:
+        """Take an address for its article, or let it wait if enough others go through."""
+        if new.claim is None:
+            return
+        shape, number, most = new.claim
+        row = self.crawl.article_keys.get((shape, number), ArticleKeyRow())
+        if row.is_free or new.id in (*row.fetched, *row.held):
+            return
+        if len(row.fetched) < most:
+            row = replace(row, fetched=(*row.fetched, new.id))
+        else:
+            self._held.add(new.id)
+            if len(row.held) < MAX_HELD_ADDRESSES:
+                row = replace(row, held=(*row.held, new.id))
+        self.crawl.article_keys[shape, number] = row
+
+    def _settle_article(self, end: ArticleEnd, id_: int) -> None:
+        """Queue addresses of an article that have waited for this end."""
+        keys = self.crawl.article_keys
+        for key, row in list(keys.items()):
+            if key[0] != end.shape or end.number not in (key[1], None):
+                continue
+            waited = row.held if end.is_free else row.held[:1]
+            if end.is_free:
+                keys[key] = replace(row, held=(), is_free=True)
+            elif id_ in row.fetched:
+                rest = tuple(each for each in row.fetched if each != id_)
+                keys[key] = replace(row, fetched=(*rest, *waited), held=row.held[1:])
+            else:
+                continue
+            for each in waited:
+                url = self.crawl.rows.get(each)
+                if url is not None and (url.state, url.why) == (State.IGNORED, SAME_ARTICLE):
+                    url = replace(url, state=State.NEW, why="", lane=Lane.NEW)
+                    self.crawl.rows[each] = replace(url, rank=self._rank(url))
 
     def _refusal(self, new: NewUrl) -> str:
         """Why a new URL is ignored; empty if it is queued."""

@@ -278,11 +278,16 @@ class MemoryFrontier:
             if server and server.epoch == want.epoch and host and host.server == want.server:
                 lanes = [Lane.URGENT] if want.urgent else list(Lane)
                 rows = [row for lane in lanes for row in self._queue(want, lane)[: want.count]]
-                tickets += [row.make_ticket(want.server, want.epoch) for row in rows]
+                tickets += [self._make_ticket(want, row) for row in rows]
         spent = self.store.quota_spent(self.spec)
         host_pages = {want.host: self._crawl.host_count(want.host).pages for want in wants}
         quota = PageQuota(self.spec, spent, self._crawl.total.pages, host_pages=host_pages)
         return quota.admit_tickets(tickets, wants, held)
+
+    def _make_ticket(self, want: Want, row: UrlRow) -> Ticket:
+        source = self._crawl.sources.get(row.id)
+        named_by = self._crawl.named_by(row)
+        return row.make_ticket(want.server, want.epoch, source, named_by=named_by)
 
     def _queue(self, want: Want, lane: Lane) -> list[UrlRow]:
         """What is due of a host in a lane, the best first."""

@@ -31,8 +31,8 @@ from crawlproj.frontier.base import (
 )
 
 STORED_URL_FIELDS = tuple(field.name for field in fields(StoredUrl))
-FROM_LEASE = frozenset({"server", "epoch"})
-TICKET_FIELDS = tuple(field.name for field in fields(Ticket) if field.name not in FROM_LEASE)
+FROM_OTHERS = frozenset({"server", "epoch", "source_last_new", "source_gap_s", "named_by"})
+TICKET_FIELDS = tuple(field.name for field in fields(Ticket) if field.name not in FROM_OTHERS)
 """Fields of a Ticket that the row of its URL has too, under the same name."""
 
 
@@ -127,13 +127,17 @@ class UrlRow:
     def to_stored_url(self) -> StoredUrl:
         return StoredUrl(**{name: getattr(self, name) for name in STORED_URL_FIELDS})
 
-    def make_ticket(self, server: int, epoch: int) -> Ticket:
+    def make_ticket(
+        self, server: int, epoch: int, source: SourceRow | None = None, named_by: str = ""
+    ) -> Ticket:
         """The row as it is handed out on a lease."""
         assert self.lane is not None
         values = {name: getattr(self, name) for name in TICKET_FIELDS}
         if self.request is not None:
             values["request"] = json.loads(self.request)
-        return Ticket(server=server, epoch=epoch, **values)
+        if source is not None and self.source:
+            values |= {"source_last_new": source.last_new, "source_gap_s": source.gap_s}
+        return Ticket(server=server, epoch=epoch, named_by=named_by, **values)
 
     def end_visit(self, end: Outcome, lane: Lane | None, rank: float | None) -> UrlRow:
         """The row after a visit: what an Outcome stores is listed here."""
@@ -187,6 +191,15 @@ class UrlRow:
         if end.ends_page and (end.content is not None or self.content is not None):
             values |= dict.fromkeys(("content", "etag", "modified", "original"))
         return replace(self, **values)
+
+
+@dataclass(frozen=True, slots=True)
+class ArticleKeyRow:
+    """The addresses with one long number, with the columns of the table `article_key`."""
+
+    fetched: tuple[int, ...] = ()
+    held: tuple[int, ...] = ()
+    is_free: bool = False
 
 
 @dataclass(frozen=True, slots=True)

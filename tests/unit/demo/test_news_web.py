@@ -47,6 +47,19 @@ def test_twenty_sites_publish_two_thousand_articles_in_a_rhythm(truth: NewsTruth
     assert max(hours) > 8 * min(hours)
 
 
+def test_some_articles_are_on_pages_of_sections_only(truth: NewsTruth) -> None:
+    for title, clicks in (("Hill Herald", 1), ("River Report", 1), ("Island Post", 2)):
+        site = site_called(truth, title)
+        assert site.news.front != "new"
+        number = site.articles.published_count(HOUR_S) - 1
+        sources = truth.article(site.spec.host, number).sources
+        assert sources and "/" not in sources
+        near = {link.written_href for link in site.nav_links}
+        assert (f"/{site.spec.sections[0]}" in near) == (clicks == 1)
+        assert site.articles.get(number).path not in read(truth, site, "/", HOUR_S)
+        assert site.articles.get(number).path in read(truth, site, sources[0], HOUR_S)
+
+
 def test_every_address_of_an_article_is_known_as_its(truth: NewsTruth) -> None:
     kinds = set()
     for host, site in truth.sites.items():

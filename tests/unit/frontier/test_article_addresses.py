@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from crawlproj.content.document import Link
 from crawlproj.frontier.article_addresses import ENOUGH, MAX_HELD, ArticleAddresses
-from crawlproj.frontier.base import Found, Lane, State, Ticket
+from crawlproj.frontier.base import CrawlSpec, Found, Lane, State, Ticket
+from crawlproj.frontier.memory.frontier import MemoryFrontier
+from crawlproj.frontier.memory.store import MemoryStore
 from crawlproj.frontier.seen import SeenUrls
 
 
@@ -106,6 +108,46 @@ def test_what_is_held_back_is_bounded_and_released_if_nothing_was_learned() -> N
         urls = [address(number, words) for words in ("a-b-c", "d-e-f", "g-h-i")]
         released += list_urls(seen, *urls)[2:]
     assert released == [address(number, "g-h-i") for number in range(5)]
+
+
+def test_two_addresses_go_through_also_with_other_workers_and_after_a_restart() -> None:
+    spec = CrawlSpec("c")
+    store = MemoryStore()
+    frontier = MemoryFrontier(spec, store)
+    frontier.open()
+    ids = {}
+
+    def offer(words: str) -> None:
+        """A worker that remembers nothing finds an address."""
+        _, fresh = make_seen().classify_links(
+            ticket("http://in/"), [Link(address(1, words), "feed")], found=Found.FEED
+        )
+        frontier.add(fresh)
+        ids[words] = fresh[0].id
+
+    def queued() -> list[str]:
+        return [
+            words for words in ids if frontier.get_urls([ids[words]])[ids[words]].state is State.NEW
+        ]
+
+    for words in ("feed-has-this", "sitemap-has-this", "front-has-this", "amp-has-this"):
+        offer(words)
+    assert queued() == ["feed-has-this", "sitemap-has-this"]
+
+
+def test_what_ends_say_of_numbers_is_told_once() -> None:
+    seen = make_seen()
+    urls = [address(1, words) for words in ("a-b-c", "d-e-f")]
+    list_urls(seen, *urls)
+    read_page(seen, urls[0])
+    (end,) = seen.take_article_ends(urls[0])
+    assert (end.number, end.is_free) == (1_000_001, True)
+    assert seen.take_article_ends(urls[0]) == ()
+    seen.note_failed(urls[1])
+    (end,) = seen.take_article_ends(urls[1])
+    assert (end.number, end.is_free) == (1_000_001, False)
+    assert seen.leads_elsewhere(urls[1], "http://in/login")
+    assert not seen.leads_elsewhere(urls[1], urls[0])
 
 
 def test_a_page_is_no_other_address_of_itself() -> None:

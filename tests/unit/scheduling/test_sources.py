@@ -176,6 +176,7 @@ def visited(new_links: int, articles: int, page_kind: str = "listing", **fields:
     given.page_kind = page_kind
     given.changed = new_links > 0
     given.verdict = ChangeVerdict(given.changed, new_links=new_links, new_articles=articles)
+    given.fresh_articles = articles
     return given
 
 

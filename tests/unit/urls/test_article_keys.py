@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crawlproj.urls.article_keys import article_key, viewed_urls
 
@@ -14,6 +17,8 @@ SAME_NUMBER = [
     (f"/{SLUG}-1234567", "/bridge-is-open-now-1234567"),
     (f"/1234567/{SLUG}.html", "/1234567/bridge-is-open-now.html"),
     (f"/news/1234567/{SLUG}", "/news/1234567/the-bridge-is-open"),
+    ("/article/1234567", f"/article/1234567/{SLUG}"),
+    ("/de/artikel/1234567", f"/de/artikel/1234567/{SLUG}"),
     (f"/news/{SLUG}/1234567", "/news/the-bridge-is-open/1234567"),
     (f"/news/{SLUG}/1234567/", "/news/the-bridge-is-open/1234567"),
     (f"/a/1234567-{SLUG}.html", "/b/1234567-the-bridge-is-open.html"),
@@ -97,6 +102,30 @@ def test_other_words_beside_the_same_number_are_the_same_key(pair: tuple[str, st
     keys = [article_key(f"http://in.test{path}") for path in pair]
     assert keys[0] is not None and keys[0] == keys[1]
     assert article_key(f"http://other.test{pair[0]}") != keys[0]
+
+
+_PATHS = st.builds(
+    str.format,
+    st.sampled_from(
+        [
+            "/world/{1}-{0}.html",
+            "/{0}/{1}.html",
+            "/news/{1}/{0}",
+            "/article/{0}",
+            "/article/{0}/{1}",
+        ]
+    ),
+    st.integers(10**5, 10**12 - 1),
+    st.sampled_from([SLUG, "the-bridge-is-open", "4-of-7-bridges-open"]),
+)
+
+
+@given(_PATHS, _PATHS)
+def test_two_numbers_never_share_a_key(one: str, other: str) -> None:
+    keys = [article_key(f"http://in.test{path}") for path in (one, other)]
+    numbers = [max(re.findall(r"\d+", path), key=len) for path in (one, other)]
+    if numbers[0] != numbers[1]:
+        assert keys[0] is None or keys[0] != keys[1]
 
 
 @pytest.mark.parametrize("pair", OTHER_NUMBER)

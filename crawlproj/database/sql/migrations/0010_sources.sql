@@ -23,6 +23,17 @@ create table source (
 );
 create index source_crawl on source (crawl, site);
 
+create table article_key (
+    shape bigint not null,
+    number bigint not null,
+    crawl int not null references crawl on delete cascade,
+    fetched bigint[] not null,
+    held bigint[] not null default '{}',
+    is_free boolean not null default false,
+    primary key (shape, number)
+);
+create index article_key_crawl on article_key (crawl);
+
 create view site as
 select h.id as host, h.name, c.name as crawl, c.id as crawl_id,
     (select o.status from origin o where o.host = h.name order by o.fetched desc limit 1) as robots_status,

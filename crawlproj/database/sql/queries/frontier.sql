@@ -295,6 +295,49 @@ update url u set state = 'new', why = '', lane = 1,
 where id = any (%(ids)s::bigint[]) and state = 'ignored' and why = 'depth' and depth <= %(max_depth)s
 returning id, host;
 
+-- Addresses of articles.
+
+-- name: claim_articles
+-- Takes addresses for their articles, or lets them wait if enough of each go through; in commits with new ones that have long numbers.
+insert into article_key as k (shape, number, crawl, fetched)
+select shape, number, %(crawl)s, array[id] from unnest(%(shape)s::bigint[], %(number)s::bigint[], %(id)s::bigint[]) as n (shape, number, id)
+order by shape, number
+on conflict (shape, number) do update set
+    fetched = case when cardinality(k.fetched) < %(most)s then k.fetched || excluded.fetched else k.fetched end,
+    held = case when cardinality(k.fetched) < %(most)s or cardinality(k.held) >= %(most_held)s then k.held else k.held || excluded.fetched end
+where not k.is_free and not (k.fetched || k.held) @> excluded.fetched
+returning shape, number, fetched;
+
+-- name: replace_address
+-- Lets the next address of an article go through where one was no page; the result are all that go through; in commits with such ends.
+update article_key set fetched = array_remove(fetched, %(id)s::bigint) || held[1:1], held = held[2:]
+where shape = %(shape)s::bigint and number = %(number)s::bigint and fetched @> array[%(id)s::bigint]
+returning fetched;
+
+-- name: lock_number
+-- The addresses that wait for what becomes of others with their number; before free_number.
+select held from article_key where shape = %(shape)s::bigint and number = %(number)s::bigint and not is_free for no key update;
+
+-- name: free_number
+-- Notes that a number says nothing of articles; in commits with such ends.
+update article_key set is_free = true, held = '{}' where shape = %(shape)s::bigint and number = %(number)s::bigint;
+
+-- name: lock_shape
+-- The addresses that wait, of all numbers in one form of address; once for each form of which it is learned that numbers say nothing.
+select held from article_key where shape = %(shape)s::bigint and not is_free order by number for no key update;
+
+-- name: free_shape
+-- Notes that no number in a form of address says anything of articles; after lock_shape.
+update article_key set is_free = true, held = '{}' where shape = %(shape)s::bigint and not is_free;
+
+-- name: queue_addresses
+-- Queues addresses of articles that have waited; after the others.
+update url u set state = 'new', why = '', lane = 1, rank = url_rank(%(ordering)s, u.depth, u.score, u.first_seen)
+from (
+    select id from url where id = any (%(ids)s::bigint[]) and state = 'ignored' and why = 'same article' order by id for no key update) n
+where u.id = n.id
+returning u.id, u.host;
+
 -- Visits, pages and versions.
 
 -- name: end_visits
@@ -654,6 +697,12 @@ select u.id, u.canonical as url, w.name as host, w.server, w.epoch, u.visit, u.l
     u.rate_a, u.rate_b, u.own_a, u.own_b, u.importance, coalesce(p.kind, '') as page_kind, u.next_visit, t.state as page_state, t.listed_at, t.fresh_until,
     u.published, coalesce(k.kind, '') as source_kind,
     coalesce(u.last_read, case when u.block_digest is not null then u.last_visit end) as last_read, u.reads,
+    k.last_new as source_last_new, k.gap_s as source_gap_s,
+    case when u.found = 10 then coalesce((
+        with recursive above as (
+            select u.parent, u.found, u.host
+            union select p.parent, p.found, p.host from above a join url p on p.id = a.parent where a.found = 10)
+        select n.name from above a join host n on n.id = a.host where a.found is distinct from 10 limit 1), '') else '' end as named_by,
     p.warc_digest as original_digest, p.warc_at as original_at, p.warc_record as original_record, c.pages as host_pages
 from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::int[], %(urgent)s::bool[]) as w (name, server, epoch, count, urgent)
     cross join lateral (select from server s where s.id = w.server and s.epoch = w.epoch limit 1) s
@@ -669,7 +718,7 @@ from unnest(%(name)s::text[], %(server)s::int[], %(epoch)s::int[], %(count)s::in
         select warc_digest, warc_at, warc_record, noarchive, noindex, kind from page where url = u.id and u.block_digest is not null limit 1) p on true
     left join lateral (
         select state, listed_at, fresh_until from page_state where url = u.id and u.block_digest is not null limit 1) t on true
-    left join lateral (select kind from source where url = u.id and u.source limit 1) k on true
+    left join lateral (select kind, last_new, gap_s from source where url = u.id and u.source limit 1) k on true
 order by h.id, u.lane, u.rank, u.id;
 
 -- name: look
