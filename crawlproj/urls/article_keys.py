@@ -28,17 +28,31 @@ _WORDS: Final = r"[A-Za-z0-9%.~]+(?:[-_][A-Za-z0-9%.~]+){2,}"
 _ID: Final = rf"\d{{{MIN_DIGITS},{MAX_DIGITS}}}"
 _EXTENSION: Final = r"(?P<ext>\.html?|\.php|\.aspx?)?"
 _FORMS: Final = (
-    ("last", re.compile(rf"(?P<folder>/(?:[^/]+/)*){_WORDS}[-_.,]a?(?P<id>{_ID}){_EXTENSION}/?")),
-    ("first", re.compile(rf"(?P<folder>/(?:[^/]+/)*)(?P<id>{_ID})[-_]{_WORDS}{_EXTENSION}/?")),
-    ("folder", re.compile(rf"(?P<folder>/(?:[^/]+/)*)(?P<id>{_ID})/{_WORDS}{_EXTENSION}/?")),
+    (
+        "last",
+        re.compile(
+            rf"(?P<folder>/(?:[^/]+/)*){_WORDS}[-_.,]a?(?P<id>{_ID}){_EXTENSION}/?"
+        ).fullmatch,
+    ),
+    (
+        "first",
+        re.compile(rf"(?P<folder>/(?:[^/]+/)*)(?P<id>{_ID})[-_]{_WORDS}{_EXTENSION}/?").fullmatch,
+    ),
+    (
+        "folder",
+        re.compile(rf"(?P<folder>/(?:[^/]+/)*)(?P<id>{_ID})/{_WORDS}{_EXTENSION}/?").fullmatch,
+    ),
     # An address without words is beside one with words in the same folder.
     (
         "folder",
         re.compile(
             rf"(?P<folder>/(?:[^/]+/)*(?:articles?|artikel|story|stories)/)(?P<id>{_ID}){_EXTENSION}/?"
-        ),
+        ).fullmatch,
     ),
-    ("below", re.compile(rf"(?P<folder>/(?:[^/]+/)*){_WORDS}/(?P<id>{_ID}){_EXTENSION}/?")),
+    (
+        "below",
+        re.compile(rf"(?P<folder>/(?:[^/]+/)*){_WORDS}/(?P<id>{_ID}){_EXTENSION}/?").fullmatch,
+    ),
 )
 _LONG_NUMBER: Final = re.compile(rf"\d{{{MIN_DIGITS},}}").findall
 _LANGUAGE: Final = re.compile(r"/([a-z]{2}(?:[-_][A-Za-z]{2})?)/").match
@@ -64,7 +78,7 @@ _NO_ARTICLES: Final = frozenset(
     )
 )
 """Folders below which a number names something else than an article."""
-_ARTICLE_SLUG: Final = re.compile(rf"(?:{_WORDS}|.*\d{{{MIN_DIGITS}}}.*)").fullmatch
+_SLUG: Final = re.compile(_WORDS).fullmatch
 
 
 class ArticleKey(NamedTuple):
@@ -85,8 +99,8 @@ def article_key(url: str) -> ArticleKey | None:
     numbers = _LONG_NUMBER(path)
     if len(numbers) != 1 or len(numbers[0]) > MAX_DIGITS or _DATE.fullmatch(numbers[0]):
         return None
-    for name, form in _FORMS:
-        found = form.fullmatch(path)
+    for name, match in _FORMS:
+        found = match(path)
         if found:
             folder = found["folder"]
             if not _NO_ARTICLES.isdisjoint(folder.lower().split("/")):
@@ -135,4 +149,5 @@ def _looks_like_article(url: str) -> bool:
     path = urlsplit(url).path.rstrip("/")
     name = path.rpartition("/")[2]
     folders = path.lower().split("/")[:-1]
-    return bool(_ARTICLE_SLUG(name)) and _NO_ARTICLES.isdisjoint(folders)
+    has_words = _SLUG(name) is not None or bool(_LONG_NUMBER(name))
+    return has_words and _NO_ARTICLES.isdisjoint(folders)

@@ -10,7 +10,8 @@ on conflict (page) do update set at = excluded.at, charset = excluded.charset, b
     tries = 0;
 
 -- name: drop_article_copies
--- Takes copies of known articles out of the queue: they become none; in the commit that judged them, and before one is read.
+-- Takes copies of known articles out of the queue: they become none.
+-- In the commit that judged them, and before one is read.
 -- A page stays whose own article is not sent yet. What is only to be read may turn out to be no article, so its copies wait, too.
 with due as materialized (
     select url, duplicate_of from page where url = any (%(pages)s::bigint[]) and article = 'due'
@@ -46,7 +47,8 @@ where page = %(page)s and at = %(at)s and taken_by = %(worker)s
 returning tries;
 
 -- name: hold_article
--- Whether a page is in the queue as it was taken, and still this worker's; if so until the transaction ends. Before each article is stored.
+-- Whether a page is in the queue as it was taken, and still this worker's; before each article is stored.
+-- If so, it stays so until the transaction ends.
 select true from article_queue where page = %(page)s and at = %(at)s and taken_by = %(worker)s for update;
 
 -- name: renew_articles
@@ -72,7 +74,8 @@ select pg_advisory_xact_lock(%(site)s::bigint);
 select page, version, title, text, date, modified, fields, site, at, sent from article where page = %(page)s;
 
 -- name: like_articles
--- Articles of the same site that may be the same as a new one: by text, by title, or named as canonical; none that is withdrawn.
+-- Articles of the same site that may be the same as a new one; before each is stored.
+-- By text, by title, or named as canonical; none that is withdrawn.
 select a.page, a.title, a.text, a.named from (
     select page, title, text, false as named from (
         select * from article where text_key = %(text_key)s and page <> %(page)s limit 8) b
@@ -139,7 +142,7 @@ update page p set article = n.state from n, gone where p.url = n.page and gone.p
 select address from article_urls(%(page)s);
 
 -- name: put_held_addresses
--- Stores addresses that are held back, each with the page that it is an address of; in commits that have found some.
+-- Stores addresses that are held back, each with its article's page; in commits that have found some.
 insert into held_address (id, page, url) select * from unnest(%(id)s::bigint[], %(page)s::bigint[], %(url)s::text[])
 on conflict (id) do nothing;
 

@@ -38,8 +38,8 @@ where place <= 8;
 select url, blocks from page_text where url = any (%(ids)s::bigint[]);
 
 -- name: note_orphans
--- Notes copies of pages that have another text now, or are gone: they are to be judged anew; in a commit with such pages. Its own pages
--- are judged anyway.
+-- Notes copies of pages that have another text now, or are gone: they are to be judged anew; in such commits.
+-- Pages of the commit itself are judged anyway.
 with judged as (
     delete from unjudged where page = any (%(judged)s::bigint[])
 )
@@ -47,7 +47,8 @@ insert into unjudged select url from page where duplicate_of = any (%(originals)
 order by url on conflict do nothing;
 
 -- name: take_orphans
--- Some of the pages that are to be judged anew, with all that they are judged by; in a commit. Those that another worker has are left to it.
+-- Some of the pages that are to be judged anew, with all that they are judged by; in a commit.
+-- Those that another worker has are left to it.
 with taken as (
     delete from unjudged where page = any (array(
         select n.page from unjudged n join url u on u.id = n.page where %(crawl)s::int is null or u.crawl = %(crawl)s
@@ -67,7 +68,8 @@ select u.id, h.name, h.id from url u join host h on h.id = u.host where u.id = a
 delete from paragraph p using unnest(%(hash)s::bigint[], %(page)s::bigint[]) as n (hash, page) where p.hash = n.hash and p.page = n.page;
 
 -- name: know_paragraphs
--- Remembers the paragraphs of pages, and gives where else each stands; in a commit, before its lock. Of a copy, its original stands for it.
+-- Remembers the paragraphs of pages, and gives where else each stands; in a commit, before its lock.
+-- Of a copy, its original stands for it.
 -- A paragraph is counted once per page, by the page's first text, up to 5. Rows that need no change are not touched.
 with q as materialized (
     select * from unnest(%(hash)s::bigint[], %(host)s::int[], %(page)s::bigint[], %(first)s::bool[]) as q (hash, host, page, first)
@@ -133,7 +135,8 @@ with n as materialized (
 update page p set known_share = n.share from n where p.url = n.page and p.known_share is distinct from n.share;
 
 -- name: drop_clusters
--- Forgets clusters whose first page, or the one that stands for all, is judged anew; gives the first pages of the latter. Under the lock.
+-- Forgets clusters whose first page, or the one that stands for all, is judged anew; under the lock.
+-- Gives the first pages of the latter.
 with dropped as (
     delete from cluster where original = any (%(ids)s::bigint[])
 )
@@ -142,7 +145,7 @@ where c.original = p.duplicate_of and c.kept = n.page and c.original <> all (%(i
 returning c.original;
 
 -- name: members
--- Copies of pages, some of them: one is to be found that stands for all; under the lock, when another one has left.
+-- Copies of pages, some of them: one is to stand for all, as another one has left; under the lock.
 select url, duplicate_of from page where duplicate_of = any (%(originals)s::bigint[]) order by duplicate_of, url limit 1000;
 
 -- name: put_clusters

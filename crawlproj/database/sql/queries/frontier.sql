@@ -241,7 +241,8 @@ where u.id = p.id and u.depth > %(depth)s + 1
 returning u.id, u.host;
 
 -- name: lift_urls
--- Lets known URLs that a source lists anew go ahead of others, and notes when known ones were published; in commits that bring such.
+-- Lets known URLs that a source lists anew go ahead of others, and notes when known ones were published.
+-- In commits that bring such.
 update url u set published = coalesce(u.published, n.published), lane = case when n.lifted then 1 else u.lane end,
     score = case when n.lifted then greatest(u.score, n.score) else u.score end,
     rank = case when n.lifted then url_rank(%(ordering)s, u.depth, greatest(u.score, n.score), u.first_seen) else u.rank end
@@ -298,7 +299,8 @@ returning id, host;
 -- Addresses of articles.
 
 -- name: claim_articles
--- Takes addresses for their articles, or lets them wait if enough of each go through; in commits with new ones that have long numbers.
+-- Takes addresses for their articles, or lets them wait if enough of each go through; in commits that add URLs.
+-- Only new ones that have long numbers.
 insert into article_key as k (shape, number, crawl, fetched)
 select shape, number, %(crawl)s, array[id] from unnest(%(shape)s::bigint[], %(number)s::bigint[], %(id)s::bigint[]) as n (shape, number, id)
 order by shape, number
@@ -309,7 +311,8 @@ where not k.is_free and not (k.fetched || k.held) @> excluded.fetched
 returning shape, number, fetched;
 
 -- name: replace_address
--- Lets the next address of an article go through where one was no page; the result are all that go through; in commits with such ends.
+-- Lets the next address of an article go through where one was no page; in commits with such ends.
+-- The result are all that go through.
 update article_key set fetched = array_remove(fetched, %(id)s::bigint) || held[1:1], held = held[2:]
 where shape = %(shape)s::bigint and number = %(number)s::bigint and fetched @> array[%(id)s::bigint]
 returning fetched;
@@ -323,7 +326,8 @@ select held from article_key where shape = %(shape)s::bigint and number = %(numb
 update article_key set is_free = true, held = '{}' where shape = %(shape)s::bigint and number = %(number)s::bigint;
 
 -- name: lock_shape
--- The addresses that wait, of all numbers in one form of address; once for each form of which it is learned that numbers say nothing.
+-- The addresses that wait, of all numbers in one form of address; once for each form.
+-- When it is learned that its numbers say nothing.
 select held from article_key where shape = %(shape)s::bigint and not is_free order by number for no key update;
 
 -- name: free_shape
@@ -450,7 +454,8 @@ on conflict (host, hint) do update set changed_said = host_hint.changed_said + e
     same_said = host_hint.same_said + excluded.same_said, same_unsaid = host_hint.same_unsaid + excluded.same_unsaid;
 
 -- name: put_sources
--- Stores what visits have shown of sources; in commits with such. `part`: how much the last gap counts in the usual one.
+-- Stores what visits have shown of sources; in commits with such.
+-- `part`: how much the last gap counts in the usual one.
 -- Between two visits that bring something there is a gap; what was not read keeps kind, title and entries.
 insert into source as s (url, crawl, site, kind, title, first_visit, last_visit, visits, entries, new_links, last_new, newest, problem)
 select url, %(crawl)s, site, coalesce(nullif(kind, ''), 'page'), title, at, at, 1, coalesce(entries, 0), new_links,

@@ -32,7 +32,8 @@ on conflict (crawl, span_s, at) do update set fetches = s.fetches + excluded.fet
     freshness = coalesce(excluded.freshness, s.freshness), age_s = coalesce(excluded.age_s, s.age_s);
 
 -- name: put_delays
--- Stores how soon the articles that a crawl found in some minutes were fetched, in the rows of these minutes; once a minute.
+-- Stores how soon the articles that a crawl found in some minutes were fetched; once a minute.
+-- In the rows of these minutes.
 insert into crawl_stat (crawl, span_s, at, delays)
 select %(crawl)s, 60, n.at, n.delays from unnest(%(at)s::timestamptz[], %(delays)s::jsonb[]) as n (at, delays)
 on conflict (crawl, span_s, at) do update set delays = excluded.delays;

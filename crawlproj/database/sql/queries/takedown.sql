@@ -126,7 +126,7 @@ with gone as (
 delete from page_links where url in (select url from gone);
 
 -- name: takedown_origins
--- Deletes the robots.txt files of hosts until a time, and what is known of their texts; for each rule, at its end.
+-- Deletes the robots.txt files of hosts until a time, and what is known of their texts; for each rule.
 with texts as (
     delete from host_text where host in (select id from host where name = any (%(names)s::text[]))
 )
