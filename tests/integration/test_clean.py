@@ -141,7 +141,8 @@ def visited_often(site: Site, database_url: str, folder: Path) -> None:
     site.pages["/etag"] = 200, {"ETag": '"x"'}, b"<p>not modified</p>"
     site.pages["/dead"] = 418, {}, b"no"
     for number in range(5):
-        site.pages["/a"] = 200, {}, b"<p>page a, number %d</p>" % number
+        told = [b"<p>This is paragraph %d of a page that grows</p>" % n for n in range(number + 1)]
+        site.pages["/a"] = 200, {}, b"".join(told)
         assert crawl(site, database_url, folder).code == 0
         pass_a_day(database_url)
         time.sleep(1.1)  # captures are told apart by seconds
@@ -189,7 +190,7 @@ def test_dead_urls_logs_and_versions_without_records_go_by_age(
     site.links("/a", "/dead")
     site.pages["/dead"] = 418, {}, b"no"
     assert crawl(site, database_url, tmp_path, WARC_ENABLED=False).code == 0
-    site.pages["/a"] = 200, {}, b"<p>changed</p>"
+    site.pages["/a"] = 200, {}, b"<p>changed into something else</p>"
     pass_a_day(database_url)
     assert crawl(site, database_url, tmp_path, WARC_ENABLED=False).code == 0
     logs = list((tmp_path / "log").iterdir())
