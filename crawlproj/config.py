@@ -346,6 +346,8 @@ class Config:
     follow_nofollow: bool
     article_keys: bool
     """Other addresses of an article that was let through are held back."""
+    barren_tries: int
+    """Of so many like pages one must be an article or lead to one; 0: none must."""
     suffixes: frozenset[str]
     """Links to URLs with these suffixes are recorded, not followed."""
     link_limits: LinkLimits
@@ -473,6 +475,7 @@ def read_config(settings: Any, crawl_name: str) -> Config:
         suffixes=read("URL_SUFFIXES", parse_suffixes),
         follow_nofollow=read("FOLLOW_NOFOLLOW", parse_boolean),
         article_keys=read("ARTICLE_KEYS", parse_boolean),
+        barren_tries=read("BARREN_TRIES", parse_integer),
         link_limits=_link_limits(read),
         log_requests=read("LOG_REQUESTS", parse_boolean),
         log_requests_bytes=read("LOG_REQUESTS_MAX_SIZE", parse_size),

@@ -35,6 +35,8 @@ URL_SUFFIXES = "shipped"
 FOLLOW_NOFOLLOW = False  # follow links that say rel=nofollow
 # Views (AMP, print) and other slugs of an article that is fetched are recorded, not followed.
 ARTICLE_KEYS = True
+# Crawls of news sites leave out URLs like those of so many pages that were read in vain; 0: none.
+BARREN_TRIES = 12
 LINKS_PER_PAGE = 20_000  # the first links of a page are taken; of a feed or sitemap 50,000
 LINKS_CHARACTERS = 10_000_000  # of these links together, joined with the page's base
 

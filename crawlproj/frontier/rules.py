@@ -113,6 +113,8 @@ class CrawlRules:
     scope: ScopeRules | None = None
     suffixes: frozenset[str] = frozenset()
     intervals: IntervalRules = field(default_factory=IntervalRules)
+    barren_tries: int = 0
+    """After so many like pages that were read in vain the others are left out; 0: none are."""
 
     def to_dict(self) -> dict[str, Any]:
         scope = None
@@ -122,6 +124,7 @@ class CrawlRules:
             "scope": scope,
             "suffixes": sorted(self.suffixes),
             "intervals": self.intervals.to_dict(),
+            "barren_tries": self.barren_tries,
         }
 
     @classmethod
@@ -133,11 +136,13 @@ class CrawlRules:
             scope,
             frozenset(stored["suffixes"]),
             IntervalRules.from_dict(stored["intervals"]),
+            barren_tries=stored.get("barren_tries", 0),
         )
 
     def judges_like(self, before: CrawlRules) -> bool:
         """Whether the same URLs are wanted as before."""
-        return self.scope == before.scope and self.suffixes == before.suffixes
+        same_links = self.scope == before.scope and self.suffixes == before.suffixes
+        return same_links and self.barren_tries == before.barren_tries
 
     def may_want_more_than(self, before: CrawlRules) -> bool:
         """Whether there may be links that are wanted now and were not before."""

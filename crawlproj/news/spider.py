@@ -43,6 +43,7 @@ class SitesSpider(ScopedSpider):
     """
 
     wants_articles = True
+    only_articles = True
     sites: Sites
 
     def __init__(self, **kwargs: Any) -> None:

@@ -61,6 +61,7 @@ from crawlproj.politeness.robotstxt import MAX_SITEMAPS
 from crawlproj.revisit.policies import choose_policy
 from crawlproj.scheduling.archiver import Archiver
 from crawlproj.scheduling.article_threads import ArticleThreads
+from crawlproj.scheduling.barren_areas import BarrenAreas
 from crawlproj.scheduling.change_watch import ChangeWatch
 from crawlproj.scheduling.crawl_stats import CrawlStats
 from crawlproj.scheduling.database_thread import DatabaseThread
@@ -90,6 +91,7 @@ from crawlproj.scheduling.spider import (
     seeds_of,
     site_rules_of,
     wants_articles,
+    wants_only_articles,
 )
 from crawlproj.scheduling.visits import VisitEnds
 from crawlproj.scheduling.worker import worker_name
@@ -403,6 +405,7 @@ class CrawlWorker:
             None if scope is None else scope.rules,
             config.suffixes,
             IntervalRules(config.bounds, config.source_bounds, config.revisit.policy),
+            barren_tries=config.barren_tries if wants_only_articles(self._spider) else 0,
         )
         given = frozenset(seeds_of(self._spider))
 
@@ -474,7 +477,11 @@ class CrawlWorker:
             on_rules_changed=self._log_rules,
         )
         self.robots = RobotsLifecycle(config, self.leases, count, add_sitemaps=self._add_sitemaps)
-        self.dispatcher = Dispatcher(config, self.leases, self.robots, count=count)
+        self._barren = self._barren_areas()
+        leaves_out = self._barren.leaves_out if self._barren is not None else lambda _: False
+        self.dispatcher = Dispatcher(
+            config, self.leases, self.robots, count=count, leaves_out=leaves_out
+        )
         self._request_log = self._open_request_log()
         sites = {**revisits_of(self._spider), **config.revisit.sites}
         self._planner = choose_policy(replace(config.revisit, sites=sites))
@@ -503,6 +510,13 @@ class CrawlWorker:
         if not wants_articles(self._spider) or self.config.spec.order != "best":
             return None
         return HubTrials(self.config.source_bounds.interval, self.config.bounds.shortest)
+
+    def _barren_areas(self) -> BarrenAreas | None:
+        """Where nothing but articles is wanted, what leads to none is left out."""
+        tries = self.config.barren_tries
+        if not tries or not wants_only_articles(self._spider):
+            return None
+        return BarrenAreas(tries, self._verdict_of)
 
     def _article_addresses(self) -> ArticleAddresses | None:
         """Who wants articles needs each once; any other crawl wants all addresses."""
@@ -736,6 +750,8 @@ class CrawlWorker:
 
     def _add_found(self, page: Page, urls: Sequence[NewUrl]) -> None:
         page.fresh_links = len(urls)
+        if self._barren is not None and urls and isinstance(page.ticket, Ticket):
+            self._barren.note_links(page, page.ticket, urls)
         if urls and page.kind == "html" and page.verdict is not None and page.verdict.changed:
             found = [url.url for url in urls]
             page.fresh_articles = count_articles(found, found, self._verdict_of)
@@ -882,6 +898,8 @@ class CrawlWorker:
         """
         if page.status:
             self.leases.nothing_fetched = False
+        if self._barren is not None and isinstance(page.ticket, Ticket):
+            self._barren.note_read(page, page.ticket)
         self._visits.end_visit(page, failed)
         self._move_prices()
         if isinstance(page.ticket, Ticket) and not _has_many_links(page):

@@ -9,9 +9,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 from crawlproj.config import Config
-from crawlproj.frontier.base import LeftOutHost, NewUrl, Outcome, Ticket
+from crawlproj.frontier.base import LeftOutHost, NewUrl, Outcome, State, Ticket
 from crawlproj.items import Page, RobotsTicket
 from crawlproj.politeness.clocks import FetchTiming
+from crawlproj.scheduling.barren_areas import BARREN
 from crawlproj.scheduling.messages import FromDatabase, Refill
 from crawlproj.scheduling.outcomes import NEVER_AGAIN
 from crawlproj.scheduling.robots_lifecycle import RobotsLifecycle
@@ -38,8 +39,11 @@ class Dispatcher:
         leases: WorkerLeases,
         robots: RobotsLifecycle,
         count: Callable[[str, int], None],
+        leaves_out: Callable[[Ticket], bool] = lambda _: False,
     ) -> None:
+        """`leaves_out`: is a URL not to be fetched, by what was learned since it was queued?"""
         self._config = config
+        self._leaves_out = leaves_out
         self._leases = leases
         self._robots = robots
         self._count = count
@@ -94,6 +98,10 @@ class Dispatcher:
                 self._park(host)
                 continue
             ticket = self._ticket_of(host)
+            if isinstance(ticket, Ticket) and self._leaves_out(ticket):
+                self._leave_out(ticket)
+                self.window.requeue_host(host)
+                continue
             if ticket is not None:
                 if not host.prepared:
                     self._preparing.add(host.name)
@@ -109,6 +117,20 @@ class Dispatcher:
         if host.foreign_robots:
             return host.foreign_robots.popleft()
         return self._robots.robots_first(host, host.pop_ticket())
+
+    def _leave_out(self, ticket: Ticket) -> None:
+        """End a URL without asking for it."""
+        self._count("links/barren", 1)
+        outcome = Outcome(
+            ticket.id,
+            ticket.visit,
+            ticket.server,
+            epoch=ticket.epoch,
+            state=State.IGNORED,
+            at=self._leases.clock.now(),
+            why=BARREN,
+        )
+        self.end_ticket(ticket, outcome)
 
     def _note_lateness(self, server: ServerWindow, now: float) -> None:
         """Count how well a clock was met that we have waited for: it came round since we last found

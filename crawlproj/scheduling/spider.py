@@ -57,6 +57,11 @@ def wants_articles(spider: object) -> bool:
     return bool(getattr(spider, "wants_articles", False))
 
 
+def wants_only_articles(spider: object) -> bool:
+    """Whether other pages are read only because they may lead to articles."""
+    return wants_articles(spider) and bool(getattr(spider, "only_articles", False))
+
+
 def seeds_of(spider: object) -> list[str]:
     """The URLs that a spider starts from, as far as it says so; `start_urls` is Scrapy's word."""
     return list(getattr(spider, "seeds", None) or getattr(spider, "start_urls", None) or ())

@@ -64,7 +64,10 @@ def test_a_setting_that_makes_no_sense_is_refused_with_what_would(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["nosuch", "-a", HERE], "there is no spider 'nosuch'; there are: echo, lantern, news, ridgeway, site"),
+        (
+            ["nosuch", "-a", HERE],
+            "there is no spider 'nosuch'; there are: echo, lantern, news, ridgeway, site",
+        ),
         (
             ["site", "-a", HERE, "-a", "dept=3"],
             "unknown argument 'dept'; there are: seeds, seeds_file",

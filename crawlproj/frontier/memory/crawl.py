@@ -126,6 +126,10 @@ class MemoryCrawl:
         return queues
 
 
+TAKEN_BACK = frozenset({"scope", "barren"})
+"""Why URLs are ignored that other rules may want."""
+
+
 class CrawlWriter:
     """One commit, or one opening, of a crawl under a spec; what it does is counted on the way."""
 
@@ -211,7 +215,7 @@ class CrawlWriter:
                 if self._is_judged(row) and not wanted(row.url):
                     self._ignore(row, "scope")
                     out += 1
-                elif row.state is State.IGNORED and row.why == "scope" and wanted(row.url):
+                elif row.state is State.IGNORED and row.why in TAKEN_BACK and wanted(row.url):
                     self._take_back(row)
                     back += 1
         if before is not None and rules.may_want_more_than(before):

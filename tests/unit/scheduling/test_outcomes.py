@@ -225,7 +225,9 @@ def test_seed_that_never_answered_is_asked_for_ever_but_rarely() -> None:
     assert max(pauses_of(503, seed, 3000)) == timedelta(days=1)
     assert max(pauses_of(404, seed, 3000)) == timedelta(days=7)
     linked = replace(seed, depth=1, url=URL)
-    end = RULES_OF_SOURCES.decide_outcome(page(503, linked), replace(linked, tries=3, state=State.RETRY))
+    end = RULES_OF_SOURCES.decide_outcome(
+        page(503, linked), replace(linked, tries=3, state=State.RETRY)
+    )
     assert end.state is State.DEAD
 
 

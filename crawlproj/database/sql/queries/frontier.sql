@@ -82,9 +82,9 @@ update crawl set rules = %(rules)s::jsonb where id = %(crawl)s;
 -- URLs that a changed scope may leave out or take back, some at a time; asked when it has changed.
 -- What was asked for is not judged: seeds and where they have moved to (depth 0), pushes (no parent), and requests of spiders (found 7);
 -- nor feeds outside of the scope that a page within it names (found 10).
-select id, canonical, state = 'ignored' and why = 'scope' from url
+select id, canonical, state = 'ignored' and why in ('scope', 'barren') from url
 where crawl = %(crawl)s and id >= (%(first)s)::bigint and request is null and depth > 0 and parent is not null
-    and coalesce(found, 0) not in (7, 10) and (lane > 0 or (state = 'ignored' and why in ('scope', 'depth')))
+    and coalesce(found, 0) not in (7, 10) and (lane > 0 or (state = 'ignored' and why in ('scope', 'depth', 'barren')))
 order by id limit %(count)s;
 
 -- name: leave_out_urls
@@ -106,7 +106,7 @@ update url u set
 from (
     select id, block_digest is not null and next_visit is not null as read, %(max_depth)s > 0 and depth > %(max_depth)s as deep
     from url where id = any (%(ids)s::bigint[]) order by id for no key update) n
-where u.id = n.id and u.state = 'ignored' and u.why = 'scope'
+where u.id = n.id and u.state = 'ignored' and u.why in ('scope', 'barren')
 returning u.host;
 
 -- name: outside_links
