@@ -50,7 +50,7 @@ class Revival:
     ) -> None:
         """A year of sightings each day; a new link, or a list with a later date, does so at once."""
         frontier = world.frontier()
-        world.give(frontier, "/")
+        world.give(frontier, "/page", depth=1)
         rules = OutcomeRules(
             UniformPolicy(Bounds()), 3, DAY / 24, gone_limit=3, gone_interval=5 * DAY
         )
@@ -63,16 +63,16 @@ class Revival:
                 assert frontier.commit(Batch([rules.decide_outcome(page, ticket)]), hand.name).done
             frontier.release_servers(hand.name, list(hand.leases))
             world.clock.advance(DAY_S)
-            world.give(frontier, "/")
+            world.give(frontier, "/page", depth=1)
         assert asked == [0, 5, 15, 55, 135, 295]
-        assert world.see(frontier).state is State.RETIRED
+        assert world.see(frontier, "/page").state is State.RETIRED
         hot = {"score": 1.5, "found": Found.FEED}
         then = world.clock.after(-99 * DAY_S)
-        assert not world.give(frontier, "/", published=then, **hot).revived
-        assert world.give(frontier, "/", published=world.clock.now, **hot).revived
+        assert not world.give(frontier, "/page", depth=1, published=then, **hot).revived
+        assert world.give(frontier, "/page", depth=1, published=world.clock.now, **hot).revived
         hand = Hand(world, frontier)
-        hand.end(hand.ticket(), State.RETIRED, next_visit=world.clock.after(DAY_S), tries=6)
-        assert world.give(frontier, "/", score=1.5, found=Found.LINK).revived
+        hand.end(hand.ticket("/page"), State.RETIRED, next_visit=world.clock.after(DAY_S), tries=6)
+        assert world.give(frontier, "/page", depth=1, score=1.5, found=Found.LINK).revived
 
     @pytest.mark.parametrize("state", [*QUEUED, *UNQUEUED])
     def test_no_other_state_is_revived_by_adding(self, world: World, state: State) -> None:
