@@ -272,7 +272,11 @@ class ArticleStore:
         return found
 
     def addresses(self, page: int) -> list[str]:
-        """All addresses of the article of a page, the canonical one first."""
+        """All addresses of the article of a page, the canonical one first; none if each copy is an
+        article of its own.
+        """
+        if self.keeps_copies:
+            return []
         return [row[0] for row in self.database.fetch_rows("article_addresses", page=page)]
 
     def end(self, ended: Iterable[tuple[QueuedPage, ArticleState]]) -> None:

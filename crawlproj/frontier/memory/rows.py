@@ -81,8 +81,15 @@ class UrlRow:
     fresh: datetime | None = None
     published: datetime | None = None
     noted_kind: str = ""
-    last_read: datetime | None = None
+    read_at: datetime | None = None
     reads: int = 0
+
+    @property
+    def last_read(self) -> datetime | None:
+        """What has a text has it from its last visit, if nothing else is known."""
+        if self.read_at is None and self.block_digest is not None:
+            return self.last_visit
+        return self.read_at
 
     @property
     def source_kind(self) -> str:
@@ -156,8 +163,9 @@ class UrlRow:
             "changes": self.changes + end.changed,
             "source": end.source,
         }
+        values["read_at"] = self.last_read
         if end.saw_page:
-            values["last_read"] = end.at
+            values["read_at"] = end.at
             values["reads"] = self.reads + 1
         if end.interval_s is not None:
             values["interval_s"] = end.interval_s

@@ -54,15 +54,17 @@ create index held_address_page on held_address (page);
 
 -- All addresses of an article, the canonical one first: one that a page with it names by rel=canonical, else one on the host where it was
 -- found first, else the one that was last seen changed, else the shortest. Those whose page is gone come after the others, and those that
--- were not fetched come last.
+-- were not fetched come last. A page with an article of its own (DUPLICATE_KEEP) is none of them.
 create function article_urls(article_page bigint) returns table (address text) language sql stable as $$
     with own as (
         select article_page as url union all select page from crawlproj.article_address where article = article_page
     ), first as (
         select coalesce(p.duplicate_of, p.url) as url from own join crawlproj.page p on p.url = own.url
     ), member as materialized (
-        select url from own union select url from first
-        union select p.url from crawlproj.page p join first f on p.duplicate_of = f.url
+        select url from (
+            select url from own union select url from first
+            union select p.url from crawlproj.page p join first f on p.duplicate_of = f.url) n
+        where url = article_page or not exists (select from crawlproj.article a where a.page = n.url)
     ), claim as materialized (
         select p.url as page, p.canonical_page as names from member m join crawlproj.page p on p.url = m.url
         where p.canonical_page in (select url from member)
