@@ -25,6 +25,7 @@ from crawlproj.frontier import postgres
 from crawlproj.revisit.base import Visit
 from crawlproj.revisit.policies import RevisitPlanner
 from crawlproj.scheduling import change_watch, crawl_worker, outcomes
+from crawlproj.scheduling.barren_areas import BarrenAreas
 from crawlproj.scheduling.link_places import LinkPlacer
 from crawlproj.scheduling.source_watch import SourceWatch
 
@@ -38,6 +39,9 @@ PARTS: tuple[tuple[str, object, str], ...] = (
     ("places", LinkPlacer, "place"),
     ("articles counted", change_watch, "count_articles"),
     ("articles counted", crawl_worker, "count_articles"),
+    ("barren areas", BarrenAreas, "note_links"),
+    ("barren areas", BarrenAreas, "note_read"),
+    ("barren areas", BarrenAreas, "leaves_out"),
     ("stored", postgres, "put_sources"),
     ("planned", RevisitPlanner, "plan"),
 )

@@ -6,6 +6,7 @@ And its pattern: what it has in common with the URLs of like pages of its host.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -14,6 +15,10 @@ MAX_PATH: Final = 500
 MAX_NAME: Final = 150
 """Characters of a name among which a long number is looked for."""
 MAX_SEGMENTS: Final = 8
+KEPT_URLS: Final = 4_096
+"""The signs of so many URLs are kept: each link is asked about several times, and again at the next
+visit to its page.
+"""
 LONG_WORD: Final = 25
 """Bytes of a segment from which it is taken for a headline, though nothing parts its words."""
 
@@ -139,6 +144,7 @@ class UrlSigns(NamedTuple):
     """Its last name or its query has a long number: most are those of an article or a product."""
 
 
+@lru_cache(maxsize=KEPT_URLS)
 def read_url(url: str) -> UrlSigns:
     """What an absolute URL says, at a glance: any string gives signs."""
     _, _, rest = url.partition("://")
