@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+
 from crawlproj.database.connection import Database
 from tests.support.crawling import run_crawl
 
@@ -82,6 +84,7 @@ def serving(files: dict[str, tuple[str, bytes]], seen: Seen) -> Iterator[int]:
         server.shutdown()
 
 
+@pytest.mark.proof
 def test_long_sitemaps_are_read_and_endless_feeds_cut_off(
     database_url: str, tmp_path: Path
 ) -> None:

@@ -322,6 +322,7 @@ def test_odd_validators_do_no_harm(
     assert state == "waiting" and etag is None and changes == 1
 
 
+@pytest.mark.proof
 def test_a_page_that_alternates_is_noise_in_the_end(database_url: str, tmp_path: Path) -> None:
     number = iter(range(1_000_000))
     with serve() as site:

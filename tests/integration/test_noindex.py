@@ -77,6 +77,7 @@ def site() -> Iterator[tuple[Site, str]]:
     server.server_close()
 
 
+@pytest.mark.proof
 def test_noindex_that_comes_and_goes_makes_a_page_no_copy_and_one_again(
     site: tuple[Site, str], database_url: str, tmp_path: Path
 ) -> None:

@@ -10,6 +10,8 @@ from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from crawlproj.database.connection import Database
 from tests.support.crawling import run_crawl, start_crawl
 from tests.support.news_web import NewsWeb, listing, news_article, serve_news
@@ -142,6 +144,7 @@ def publish(web: NewsWeb, first: int, seconds: float) -> int:
     return number
 
 
+@pytest.mark.proof
 def test_a_hub_is_found_by_what_it_brings_and_let_go_when_it_stops(
     database_url: str, tmp_path: Path
 ) -> None:

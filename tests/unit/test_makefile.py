@@ -37,7 +37,9 @@ def folder(tmp_path: Path) -> Path:
 
 def make_crawl(folder: Path, *given: str, **env: str) -> tuple[list[str], dict[str, str]]:
     """The words and the environment of the command that `make crawl` runs."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("MAKE")}
+    clean = {
+        key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "ARGS"))
+    }
     done = subprocess.run(
         ["make", "crawl", *given],
         cwd=folder,
