@@ -49,6 +49,8 @@ class _Area:
 @dataclass(slots=True)
 class _Host:
     articles: int = 0
+    likely: int = 0
+    """Articles whose URLs look like it."""
     useful: int = 0
     let_through: int = 0
     """Pages of areas that were barren by then."""
@@ -85,6 +87,7 @@ class BarrenAreas:
         if page.page_kind == "article":
             host = self._host(ticket.host)
             host.articles += 1
+            host.likely += self._sign(ticket.url) is Sign.LIKELY
             host.useful += 1
             area.useful += 1
 
@@ -103,9 +106,15 @@ class BarrenAreas:
         return True
 
     def _may_be_article(self, url: NewUrl) -> bool:
-        if article_sign(url.url, self._verdict(url.url)) is not Sign.LIKELY:
-            return False
-        return not self._is_barren(url.host, url.url)
+        """Does it look as articles of its host do?"""
+        host = self._hosts.get(url.host)
+        least = Sign.LIKELY
+        if host is not None and 2 * host.likely < host.articles:
+            least = Sign.MAYBE
+        return self._sign(url.url) >= least and not self._is_barren(url.host, url.url)
+
+    def _sign(self, url: str) -> Sign:
+        return article_sign(url, self._verdict(url))
 
     def _is_barren(self, name: str, url: str) -> bool:
         host = self._hosts.get(name)

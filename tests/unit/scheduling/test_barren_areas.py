@@ -85,6 +85,15 @@ def test_pages_that_lead_to_articles_are_no_waste_and_those_that_lead_to_waste_a
     assert lists.count(False) <= ALLOWED_SHARE * (30 + PROVED) + 1 and any(lists)
 
 
+def test_archives_of_articles_with_plain_addresses_are_no_waste() -> None:
+    areas = BarrenAreas(TRIES, lambda url: "")
+    for number in range(PROVED):
+        read(areas, f"/story/{'abcdefgh'[number]}", "article")
+    for number in range(30):
+        read(areas, f"/archive/2025/{number}", "listing", (f"/story/x{'abcdefgh'[number % 8]}",))
+    assert not any(areas.leaves_out(ticket("/archive/2025/99")) for _ in range(9))
+
+
 def test_nothing_is_barren_where_articles_are_not_recognized() -> None:
     areas = world(articles=PROVED - 1)
     talks(areas, 100)
