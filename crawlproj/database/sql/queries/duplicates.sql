@@ -150,6 +150,7 @@ select url, duplicate_of from page where duplicate_of = any (%(originals)s::bigi
 
 -- name: put_clusters
 -- Says which page stands for all of a cluster that has got new members; under the lock.
+-- Pages are looked up by their own key (limit 1): a cluster may have very many members.
 -- One that a member names by rel=canonical, else the one that was last seen changed, else the one with the shortest URL.
 with joined as materialized (
     select n.page, n.original, p.canonical_page as canonical from unnest(%(page)s::bigint[], %(original)s::bigint[]) as n (page, original)
@@ -161,7 +162,9 @@ with joined as materialized (
     union all select original, page, false from joined
     union all select j.original, j.canonical, true from joined j join page m on m.url = j.canonical
         where m.url = j.original or m.duplicate_of = j.original
-    union all select j.original, o.canonical_page, true from joined j join page o on o.url = j.original join page m on m.url = o.canonical_page
+    union all select j.original, m.url, true from (select distinct original from joined) j
+        cross join lateral (select canonical_page from page where url = j.original limit 1) o
+        cross join lateral (select url, duplicate_of from page where url = o.canonical_page limit 1) m
         where m.duplicate_of = j.original
 ), best as (
     select distinct on (c.original) c.original, c.page, c.named from candidate c join url u on u.id = c.page
