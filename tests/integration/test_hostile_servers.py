@@ -62,7 +62,8 @@ def exchanges(archive: Archive) -> dict[str, list[dict[str, StoredRecord]]]:
         if record.kind in ("response", "revisit", "resource"):
             found[name].append({"answer": record})
         elif record.kind != "warcinfo":
-            found[name][-1][record.kind] = record
+            # What is learned later, such as that a page is a copy, has a record of its own.
+            found[name][-1].setdefault(record.kind, record)
     return found
 
 
