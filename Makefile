@@ -17,7 +17,7 @@ MAKEFLAGS += --no-print-directory
 help:
 	@echo 'make crawl                     crawl the built-in demo web'
 	@echo 'make crawl SEEDS="https://example.org/" ROBOT_CONTACT="mailto:you@example.org" [ARGS="-s POLITENESS_DELAY=5"]'
-	@echo 'make test [ARGS="-k word"]     the tests, ten to twelve minutes on two cores'
+	@echo 'make test [ARGS="-k word"]     the tests, ten to fifteen minutes on two cores'
 	@echo 'make proofs                    long campaigns: kills, floods, full disks'
 	@echo 'make check                     ruff and mypy'
 	@echo 'make bench                     benchmarks and their floors'

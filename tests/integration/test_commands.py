@@ -556,6 +556,7 @@ def test_db_stop_says_who_uses_the_database(tmp_path: Path) -> None:
         user.communicate()
 
 
+@pytest.mark.proof
 def test_the_demo_web_goes_on_at_the_second_run_and_its_changes_are_seen(tmp_path: Path) -> None:
     quick = {
         "CLOSESPIDER_PAGECOUNT": 600,

@@ -253,7 +253,14 @@ def test_a_job_crawls_the_demo_web_to_its_end(scrapyd: Scrapyd, tmp_path: Path) 
     assert not (scrapyd.folder / ".crawl").exists()
 
 
-@pytest.mark.parametrize("name", ["echo", "lantern", "ridgeway"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "echo",
+        pytest.param("lantern", marks=pytest.mark.proof),
+        pytest.param("ridgeway", marks=pytest.mark.proof),
+    ],
+)
 def test_a_news_spider_runs_as_a_job(name: str, scrapyd: Scrapyd, tmp_path: Path) -> None:
     out = tmp_path / "articles.jsonl"
     with serve_models(clock=FrozenClock()) as demo:

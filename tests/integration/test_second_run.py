@@ -125,6 +125,7 @@ def crawl(words: list[str], database_url: str, crawl_dir: Path, **more: object) 
     return done
 
 
+@pytest.mark.proof
 def test_a_second_run_of_a_site_finds_a_new_article(
     paper: tuple[type[Paper], str], database_url: str, tmp_path: Path
 ) -> None:
