@@ -59,7 +59,10 @@ ENDED_WORDS = {
     "forbidden": ("is refused (by server or robots.txt)", "are refused (by server or robots.txt)"),
     "retired": ("is gone for good", "are gone for good"),
     "dead": ("failed for good", "failed for good"),
-    "ignored": ("is left out (depth, quota or scope)", "are left out (depth, quota or scope)"),
+    "ignored": (
+        "is left out (depth, quota, scope, or no articles there)",
+        "are left out (depth, quota, scope, or no articles there)",
+    ),
 }
 """States in which URLs are not fetched again soon: what one does, what several do."""
 COLUMNS = re.compile(r" *[A-Z][\w.]* +(?:[\d,]+  )?| *")

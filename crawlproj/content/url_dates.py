@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 MAX_PATH: Final = 500
+KEPT_URLS: Final = 4_096
+"""The dates of so many URLs are kept: links to what is old stand on many pages of a site."""
 FIRST_YEAR: Final = 1990
 LAST_YEAR: Final = 2100
 LISTS: Final = r"page|paged|seite|pagina|strona|sida|side|p"
@@ -41,6 +44,7 @@ class UrlDate(NamedTuple):
     exact: bool
 
 
+@lru_cache(maxsize=KEPT_URLS)
 def read_url_date(url: str) -> UrlDate | None:
     """The date in the path of an absolute URL; None if there is none."""
     path = _path_of(url)
