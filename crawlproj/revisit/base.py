@@ -63,10 +63,6 @@ class Hints:
     """What others say of a page's changes. `last_modified` only if it can be trusted."""
 
     last_modified: datetime | None = None
-    expires: datetime | None = None
-    max_age_s: float | None = None
-    lastmod: datetime | None = None
-    """Of the sitemap that names it."""
 
 
 NO_HINTS = Hints()

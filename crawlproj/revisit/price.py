@@ -11,7 +11,7 @@ running says that it can't keep up: then the mean interval grows until it can.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from math import exp, isfinite, log
 
 from crawlproj.revisit.base import Bounds
@@ -81,13 +81,6 @@ class PriceControl:
             # The budget is more than can be kept: it does not make visits cheaper.
             wanted = max(wanted, 0.0)
         self._move(wanted + LATE_WEIGHT * late)
-
-    def note_served(self, due: datetime, now: datetime) -> None:
-        """For a crawler that serves the earliest page also before its time: late visits make all
-        dearer, early ones cheaper.
-        """
-        late_s = (now - due).total_seconds()
-        self._move(min(max(late_s / self.mean_s, -1.0), 1.0))
 
     def take_factor(self) -> float:
         """What the price was multiplied by since this was asked last."""

@@ -1,6 +1,6 @@
 """Areas of hosts where no articles are: forums, calendars, profiles, whatever they are called.
 
-An area are the URLs of a host with the same pattern (`/forum/topic/9/headline`). When some of its
+An area is all URLs of a host with the same pattern (`/forum/topic/9/headline`). When some of its
 pages were read and none was an article, or led to some, the others are left out, but for a small
 share of what its host gives: so an area that gets articles later is noticed. Nothing is barren
 before its host has shown that articles are recognized there, nor what feeds, people or programs ask

@@ -163,7 +163,6 @@ def test_the_price_stays_where_a_new_page_is_visited_within_the_bounds(
     start = control.price
     for interval_s, late_s in planned:
         control.note_planned(interval_s, late_s)
-        control.note_served(START, START + timedelta(seconds=min(max(late_s, -1e9), 1e9)))
     cheapest = page_value(BOUNDS.shortest.total_seconds(), control.mean_s)
     dearest = page_value(BOUNDS.longest.total_seconds(), control.mean_s)
     assert cheapest * 0.999 <= control.threshold <= dearest * 1.001
@@ -176,15 +175,6 @@ def test_visits_of_the_past_move_no_price() -> None:
         now = START - (1000 - 7 * days) * DAY
         planner.plan(Visit(now, False, DAY, last_visit=now - 7 * DAY))
     assert planner.prices.pages.price == 1 == planner.prices.pages.take_factor()
-
-
-def test_late_makes_dearer_and_early_cheaper() -> None:
-    control = make_prices(BOUNDS).pages
-    control.note_served(START, START + DAY)
-    assert 1 < control.price < 1.01
-    control.note_served(START + 2 * DAY, START)
-    assert control.price < 1
-    assert control.take_factor() == pytest.approx(control.price)
 
 
 @pytest.mark.parametrize("wrong", [nan, inf, 0.0, -1.0])

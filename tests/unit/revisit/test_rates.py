@@ -45,7 +45,7 @@ odd_times = st.datetimes(
     datetime(1, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC)
 ) | st.timedeltas(-1000 * DAY, 1000 * DAY).map(lambda span: NOW + span)
 odd_numbers = st.builds(Numbers, *[st.none() | odd_floats] * 4)
-odd_hints = st.builds(Hints, st.none() | odd_times, st.none() | odd_times, st.none() | odd_floats)
+odd_hints = st.builds(Hints, st.none() | odd_times)
 odd_visits = st.builds(
     Visit,
     odd_times,
